@@ -1,0 +1,354 @@
+package models
+
+import "time"
+
+// An ObjectView is a platform object of an order, as last known, together with
+// what its connection can do.
+type ObjectView struct {
+	ID         int64
+	Connection int64
+	Slug       string
+	Platform   Platform
+	Ref        ObjectRef
+	LinkedBy   LinkHow
+	// Official is the last official reading, nil if there was none.
+	Official *Observation
+	// Said is what payloads reported, merged axis by axis; it speaks only for the
+	// axes that no official reading of this object can state.
+	Said *Observation
+	// Reads lists the axes that the platform's API can state. Empty: the
+	// connection has no API access.
+	Reads map[Axis]bool
+}
+
+// latest is the reading that stands for the object: official where there is one.
+func (v ObjectView) latest() *Observation {
+	if v.Official != nil && v.Official.Absence == Present {
+		return v.Official
+	}
+	return nil
+}
+
+// statement is what the object says about an axis and on which basis.
+func (v ObjectView) statement(a Axis) (Statement, Basis, bool) {
+	if o := v.latest(); o != nil {
+		if s, ok := o.Axes[a]; ok {
+			return s, Official, true
+		}
+	}
+	if v.Said != nil && !v.Reads[a] {
+		if s, ok := v.Said.Axes[a]; ok {
+			return s, Reported, true
+		}
+	}
+	return Statement{}, "", false
+}
+
+// amounts are the sums the object states, official first.
+func (v ObjectView) amounts() (*Amounts, Basis) {
+	if o := v.latest(); o != nil && o.Amounts != nil {
+		return o.Amounts, Official
+	}
+	if v.Said != nil && len(v.Reads) == 0 && v.Said.Amounts != nil {
+		return v.Said.Amounts, Reported
+	}
+	return nil, ""
+}
+
+// A Want is what the platforms together say about one axis.
+type Want struct {
+	Statement
+	Basis Basis
+	// By is the object that decides.
+	By ObjectView
+	// Disputed: another linked platform says otherwise.
+	Disputed bool
+}
+
+// A Target is what all objects of an order say together. It depends on their
+// latest readings only, never on the order in which those arrived.
+type Target struct {
+	Axes     map[Axis]Want
+	Amounts  *Amounts
+	Items    *Items
+	Problems []Problem
+}
+
+// payRank orders a payment's states by how far it got; the furthest of an order's
+// payments counts, so a second intent left open or cancelled is no move back.
+var payRank = map[State]int{PaymentVoided: 1, PaymentFailed: 2, PaymentPending: 3, Review: 4, PaymentAuthorized: 5, PaymentPartiallyPaid: 6, PaymentPaid: 7}
+
+// moneyRank and goodsRank say who decides where several platforms describe one order.
+var moneyRank = map[Platform]int{Stripe: 3, Shopify: 2, ReceiptRoller: 1}
+var goodsRank = map[Platform]int{Shopify: 3, ReceiptRoller: 2, Stripe: 1}
+
+// Compose puts the objects of one order together.
+func Compose(objects []ObjectView) Target {
+	t := Target{Axes: map[Axis]Want{}}
+	var store *ObjectView
+	var pays []ObjectView
+	for i, v := range objects {
+		if v.Platform == Stripe {
+			pays = append(pays, v)
+		} else if store == nil || goodsRank[v.Platform] > goodsRank[store.Platform] {
+			store = &objects[i]
+		}
+	}
+	for _, a := range Axes {
+		for _, v := range objects {
+			s, basis, ok := v.statement(a)
+			if !ok {
+				continue
+			}
+			w, taken := t.Axes[a]
+			if !taken || outranks(a, v, s, w) {
+				t.Axes[a] = Want{Statement: s, Basis: basis, By: v}
+			}
+		}
+	}
+	t.composeAmounts(store, pays)
+	if store != nil && len(pays) > 0 {
+		t.composePayment(*store, pays)
+	}
+	t.composeRefund(pays)
+	return t
+}
+
+// outranks tells whether v's statement decides the axis rather than the one in w.
+func outranks(a Axis, v ObjectView, s Statement, w Want) bool {
+	rank := goodsRank
+	if a.Money() {
+		rank = moneyRank
+	}
+	mine, theirs := rank[v.Platform], rank[w.By.Platform]
+	if mine != theirs {
+		return mine > theirs
+	}
+	switch a {
+	case Payment:
+		return payRank[s.State] > payRank[w.State]
+	case Dispute:
+		return disputeRank[s.State] > disputeRank[w.State]
+	}
+	return s.At.After(w.At)
+}
+
+// disputeRank: open, else lost, else won, else none.
+var disputeRank = map[State]int{DisputeOpen: 3, DisputeLost: 2, DisputeWon: 1}
+
+// composeAmounts takes the total from the store, the money from the payments
+// where there are any in the same currency, else from the store.
+func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
+	var sum Amounts
+	counted := false
+	for _, p := range pays {
+		a, _ := p.amounts()
+		if a == nil {
+			continue
+		}
+		if counted && a.Currency != sum.Currency {
+			t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "currency", Axis: Payment, PlatformState: a.Currency, LocalState: sum.Currency})
+			continue
+		}
+		sum.Currency = a.Currency
+		sum.Received += a.Received
+		sum.Refunded += a.Refunded
+		if a.Received > 0 || sum.Total == 0 {
+			sum.Total = max(sum.Total, a.Total)
+		}
+		counted = true
+	}
+	var own *Amounts
+	if store != nil {
+		own, _ = store.amounts()
+	}
+	switch {
+	case own == nil && !counted:
+	case own == nil:
+		sum.Total = max(sum.Total, sum.Received)
+		t.Amounts = &sum
+	case !counted || sum.Currency != own.Currency:
+		a := *own
+		t.Amounts = &a
+	default:
+		a := *own
+		a.Received = max(sum.Received, own.Received)
+		a.Refunded = max(sum.Refunded, own.Refunded)
+		t.Amounts = &a
+	}
+	if store != nil {
+		if o := store.latest(); o != nil && o.Items != nil {
+			t.Items = o.Items
+		} else if store.Said != nil && len(store.Reads) == 0 {
+			t.Items = store.Said.Items
+		}
+	}
+}
+
+// composePayment: the store says how much of the order is paid, the payments say
+// whether that money really came.
+func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
+	said, basis, ok := store.statement(Payment)
+	if !ok {
+		return
+	}
+	money := t.Axes[Payment]
+	own, _ := store.amounts()
+	captured, sure := int64(0), true
+	for _, p := range pays {
+		a, _ := p.amounts()
+		if a == nil || own == nil || a.Currency != own.Currency {
+			continue
+		}
+		if p.LinkedBy == LinkReference && own.Received == 0 && a.Received != own.Total {
+			sure = false
+			continue
+		}
+		captured += a.Received
+	}
+	byStore := Want{Statement: said, Basis: basis, By: store}
+	switch {
+	case said.State == PaymentPaid && money.State == PaymentPaid:
+	case said.State == PaymentPaid || said.State == PaymentPartiallyPaid:
+		// The store believes in money that the payment platform doesn't show.
+		byStore.Disputed = money.State != PaymentPaid && money.State != PaymentPartiallyPaid
+		t.Axes[Payment] = byStore
+		if byStore.Disputed {
+			t.Problems = append(t.Problems, Problem{Kind: PlatformsDisagree, Axis: Payment, PlatformState: money.Word, LocalState: said.Word})
+		}
+	case own != nil && captured > 0 && captured < own.Total:
+		money.State = PaymentPartiallyPaid
+		t.Axes[Payment] = money
+		t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "received", Axis: Payment,
+			PlatformState: Decimal(captured, own.Currency), LocalState: Decimal(own.Total, own.Currency)})
+	case own != nil && captured == 0 && money.State == PaymentPaid && !sure:
+		t.Axes[Payment] = byStore
+	case money.State == PaymentPaid, money.State == PaymentAuthorized && said.State == PaymentPending:
+	default:
+		t.Axes[Payment] = byStore
+	}
+}
+
+// composeRefund judges several payments by their sums.
+func (t *Target) composeRefund(pays []ObjectView) {
+	w, ok := t.Axes[Refund]
+	if !ok || t.Amounts == nil || len(pays) < 2 || w.By.Platform != Stripe || w.Unclear {
+		return
+	}
+	pending := false
+	for _, p := range pays {
+		s, _, ok := p.statement(Refund)
+		pending = pending || ok && s.State == RefundPending
+	}
+	w.State = RefundState(t.Amounts.Received, t.Amounts.Refunded, pending)
+	t.Axes[Refund] = w
+}
+
+// RefundState judges succeeded refunds against what was received; pending only
+// while none has succeeded and one is under way.
+func RefundState(received, refunded int64, pending bool) State {
+	switch {
+	case refunded > 0 && refunded >= received:
+		return RefundFull
+	case refunded > 0:
+		return RefundPartial
+	case pending:
+		return RefundPending
+	}
+	return RefundNone
+}
+
+// MergeSaid adds a reported observation to what payloads said of an object before.
+// Each axis keeps its newest statement: by version where both state one, else by
+// the platform's time. Equal time with different content makes the axis unclear.
+// What was said twice changes nothing.
+func MergeSaid(old *Observation, said Observation) Observation {
+	for a, s := range said.Axes {
+		if s.At.IsZero() {
+			s.At = said.Changed
+			said.Axes[a] = s
+		}
+	}
+	if old == nil {
+		return said
+	}
+	newer := sayOrder(said.Version, old.Version, said.Changed, old.Changed)
+	merged := *old
+	if newer > 0 {
+		merged = said
+	}
+	merged.Axes = map[Axis]Statement{}
+	for a, s := range old.Axes {
+		merged.Axes[a] = s
+	}
+	for a, s := range said.Axes {
+		was, known := merged.Axes[a]
+		switch {
+		case !known:
+			merged.Axes[a] = s
+		case s.State == was.State && s.Word == was.Word:
+			if s.At.After(was.At) {
+				merged.Axes[a] = s
+			}
+		default:
+			switch sayOrder(said.Version, old.Version, s.At, was.At) {
+			case 1:
+				merged.Axes[a] = s
+			case 0:
+				s.Unclear = true
+				if a == Payment || a == Refund {
+					s.State = Review
+				} else {
+					s.State = ""
+				}
+				s.Word = joinWords(was.Word, s.Word)
+				merged.Axes[a] = s
+			}
+		}
+	}
+	if merged.Amounts == nil {
+		merged.Amounts = old.Amounts
+	}
+	if merged.Amounts == nil {
+		merged.Amounts = said.Amounts
+	}
+	if merged.Number == "" {
+		merged.Number = old.Number + said.Number
+	}
+	if merged.Placed.IsZero() {
+		merged.Placed = old.Placed
+	}
+	if merged.Placed.IsZero() {
+		merged.Placed = said.Placed
+	}
+	if merged.Items == nil {
+		merged.Items = old.Items
+	}
+	return merged
+}
+
+// joinWords shows two words that contradict each other, in one order whichever came first.
+func joinWords(a, b string) string {
+	if a == b || b == "" {
+		return a
+	}
+	if a > b {
+		a, b = b, a
+	}
+	return a + " / " + b
+}
+
+// sayOrder is 1 if the first statement is newer, -1 if older, 0 if nobody can say.
+func sayOrder(v, w int64, t, u time.Time) int {
+	switch {
+	case v != 0 && w != 0 && v > w:
+		return 1
+	case v != 0 && w != 0 && v < w:
+		return -1
+	case t.After(u):
+		return 1
+	case t.Before(u):
+		return -1
+	}
+	return 0
+}

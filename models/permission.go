@@ -1,0 +1,118 @@
+package models
+
+import "slices"
+
+// A Role is what a person, or a service token, is here for.
+type Role string
+
+const (
+	Support Role = "support"
+	Manager Role = "manager"
+	Admin   Role = "admin"
+	Auditor Role = "auditor"
+	Service Role = "service" // tokens that act for no person
+)
+
+// Roles lists all roles; the schema has the same list. Admin and manager are
+// different people's work: neither contains the other.
+var Roles = []Role{Support, Manager, Admin, Auditor, Service}
+
+// A Permission names one thing that people may do. Every route states one.
+type Permission string
+
+const (
+	Public          Permission = "public" // nobody has to be signed in
+	SignedIn        Permission = "signed_in"
+	OrdersRead      Permission = "orders.read"
+	OrdersResync    Permission = "orders.resync"
+	EventsRead      Permission = "events.read"
+	ConnectionsRead Permission = "connections.read"
+	RulesRead       Permission = "rules.read"
+)
+
+// A Scope limits what a token may be used for.
+type Scope string
+
+const (
+	ScopeRead    Scope = "read"
+	ScopeWrite   Scope = "write"
+	ScopeApprove Scope = "approve"
+	ScopeResync  Scope = "resync"
+	ScopePropose Scope = "propose"
+	ScopeReceipt Scope = "receipt"
+	ScopeMetrics Scope = "metrics"
+)
+
+// Scopes lists all scopes; the schema has the same list.
+var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeApprove, ScopeResync, ScopePropose, ScopeReceipt, ScopeMetrics}
+
+// grants is the table of permissions: who has what.
+var grants = map[Permission][]Role{
+	SignedIn:        {Support, Manager, Admin, Auditor, Service},
+	OrdersRead:      {Support, Manager, Admin, Auditor, Service},
+	EventsRead:      {Support, Manager, Admin, Auditor, Service},
+	ConnectionsRead: {Support, Manager, Admin, Auditor, Service},
+	RulesRead:       {Support, Manager, Admin, Auditor, Service},
+	OrdersResync:    {Support, Manager, Admin, Service},
+}
+
+// scopesFor says which scopes of a token open a permission.
+var scopesFor = map[Permission][]Scope{
+	OrdersResync: {ScopeWrite, ScopeResync},
+}
+
+// Permissions lists every permission that can be granted.
+var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, EventsRead, ConnectionsRead, RulesRead}
+
+// Granted lists the roles that have a permission.
+func Granted(p Permission) []Role { return grants[p] }
+
+// An Actor is whoever acts: a signed-in person, or a token.
+type Actor struct {
+	StaffID int64 // 0 for a service token
+	TokenID int64 // 0 for a browser
+	Name    string
+	Email   string
+	Role    Role
+	Lead    bool
+	Shops   []int64 // empty: every shop
+	Scopes  []Scope // of the token; nil in a browser
+	Locale  string
+}
+
+// May tells whether the actor has a permission at all. Rules that depend on the
+// object are in the services.
+func (a Actor) May(p Permission) bool {
+	if p == Public {
+		return true
+	}
+	if !slices.Contains(grants[p], a.Role) {
+		return false
+	}
+	if a.TokenID == 0 {
+		return true
+	}
+	need, special := scopesFor[p]
+	if !special {
+		need = []Scope{ScopeRead, ScopeWrite}
+	}
+	return slices.ContainsFunc(need, func(s Scope) bool { return slices.Contains(a.Scopes, s) })
+}
+
+// Sees tells whether the actor may see objects of a shop.
+func (a Actor) Sees(shop int64) bool {
+	return len(a.Shops) == 0 || slices.Contains(a.Shops, shop)
+}
+
+// ID is how the ledger and the audit trail name the actor, without personal data.
+func (a Actor) ID() string {
+	switch {
+	case a.StaffID != 0:
+		return "staff:" + itoa(a.StaffID)
+	case a.TokenID != 0:
+		return "token:" + itoa(a.TokenID)
+	}
+	return "console"
+}
+
+func itoa(n int64) string { return Decimal(n, "JPY") }
