@@ -1,0 +1,72 @@
+// Package views has the pages. A page gets a Page and a model of its own, both
+// filled by handlers; views never query and never ask for the time.
+package views
+
+import (
+	"time"
+
+	"counterfoil/models"
+	"counterfoil/views/locale"
+)
+
+// A Page is what every page needs beside its own model.
+type Page struct {
+	Title   string // of the window; the product's name is added
+	Current string // entry of the navigation: orders, events, connections, rules
+	Actor   models.Actor
+	Now     time.Time
+	Zone    *time.Location
+	Demo    bool    // the platforms are a sandbox
+	Strips  []Strip // platforms that can't be asked, shown on every page
+	Flash   *Flash  // what the last request did, shown once
+	Query   string  // what was searched for
+	Path    string  // of this page with its query, to come back to
+}
+
+// May is the one question that a view asks about permissions.
+func (p Page) May(perm models.Permission) bool { return p.Actor.May(perm) }
+
+// SignedIn tells whether somebody is.
+func (p Page) SignedIn() bool { return p.Actor.StaffID != 0 }
+
+// A Strip says that a platform can't be asked, or limits our requests.
+type Strip struct {
+	Connection string // slug
+	Platform   models.Platform
+	State      models.APIState
+	Since      time.Time
+	Waiting    int64 // orders with an unprocessed event there
+}
+
+// A Flash is a sentence about what was just done.
+type Flash struct {
+	Text locale.Text
+	Bad  bool
+}
+
+// A LoginModel is what the sign-in page shows.
+type LoginModel struct {
+	Email string
+	Next  string      // path to go to afterwards
+	Error locale.Text // why it didn't work, empty at first
+}
+
+// An ErrorModel is what an error page shows.
+type ErrorModel struct {
+	Status  int         // 403, 404, 422, 500, 503
+	Text    locale.Text // the sentence of the error; empty: that of the status
+	Request string      // id to give to whoever looks into it
+}
+
+// entry is one line of the navigation.
+type entry struct {
+	name string // of the page and, below "nav.", of its word
+	path string
+	key  string // pressed after g
+	need models.Permission
+}
+
+var navigation = [][]entry{
+	{{"orders", "/orders", "o", models.OrdersRead}, {"events", "/events", "e", models.EventsRead}},
+	{{"connections", "/connections", "c", models.ConnectionsRead}, {"rules", "/rules", "r", models.RulesRead}},
+}
