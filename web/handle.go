@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/gin-gonic/gin"
 
 	"counterfoil/models"
+	"counterfoil/views"
 	"counterfoil/views/locale"
 )
 
@@ -22,6 +24,16 @@ type HandlerFunc = func(c *gin.Context) error
 
 // statusGone is what the log says of a request whose client left; nothing is sent.
 const statusGone = 499
+
+// headlines of statuses that have none of their own: the sentence below says the rest.
+var headlines = map[int]int{
+	http.StatusUnauthorized:     http.StatusForbidden,
+	http.StatusConflict:         http.StatusUnprocessableEntity,
+	http.StatusMethodNotAllowed: http.StatusNotFound,
+}
+
+// keyMethod says that a page exists and can't be used so.
+const keyMethod = "error.method"
 
 // retryAfter, in seconds, is sent with every 503.
 const retryAfter = "5"
@@ -99,13 +111,22 @@ func (e *Engine) answer(c *gin.Context, status int, shown *models.Error) {
 		c.JSON(status, gin.H{"error": errorJSON(c.Request.Context(), shown)})
 		return
 	}
-	if e.options.FaultPage != nil {
-		fault := Fault{Status: status, Says: locale.Say(shown.Key, shown.Args...), RequestID: RequestID(c)}
-		if err := safely(func(c *gin.Context) error { return Render(c, status, e.options.FaultPage(c, fault)) }, c); err == nil {
-			return
-		}
+	if safely(func(c *gin.Context) error { return Render(c, status, faultPage(c, status, shown)) }, c) == nil {
+		return
 	}
 	c.String(status, "%d %s\n%s\n", status, http.StatusText(status), RequestID(c))
+}
+
+// faultPage is a failure in the console's look. The general sentences are the page's own.
+func faultPage(c *gin.Context, status int, shown *models.Error) templ.Component {
+	if near, ok := headlines[status]; ok {
+		status = near
+	}
+	m := views.ErrorModel{Status: status, Request: RequestID(c)}
+	if shown.Key != "error."+string(shown.Code) && shown.Key != keyMethod {
+		m.Text = locale.Say(shown.Key, shown.Args...)
+	}
+	return views.Error(Page(c, locale.T(c.Request.Context(), "problem."+strconv.Itoa(status)), ""), m)
 }
 
 type apiError struct {

@@ -13,12 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/gin-gonic/gin"
 	"github.com/gorilla/sessions"
 
 	"counterfoil/models"
-	"counterfoil/views/locale"
 )
 
 // People tells who is behind a request.
@@ -28,13 +26,6 @@ type People interface {
 	Session(ctx context.Context, token string) (models.Actor, error)
 	// Token finds whoever an API token acts for; an unknown one is unauthenticated.
 	Token(ctx context.Context, token string) (models.Actor, error)
-}
-
-// A Fault is a failed request as its page shows it.
-type Fault struct {
-	Status    int
-	Says      locale.Text // a sentence for the person, never an error's own text
-	RequestID string
 }
 
 // Options are what an engine needs. Log, Now, People and Keys have to be
@@ -56,8 +47,6 @@ type Options struct {
 	Demo bool
 	// Strips fills the strips of every page; nil: none.
 	Strips Strips
-	// FaultPage draws a failure in the console's look; nil: plain text.
-	FaultPage func(c *gin.Context, f Fault) templ.Component
 }
 
 // An Engine routes requests through the middleware of their door. Its doors are
@@ -111,7 +100,7 @@ func New(o Options) (*Engine, error) {
 		return models.Fail(models.NotFound, "error.not_found")
 	}))
 	e.gin.NoMethod(e.session, e.locale, func(c *gin.Context) {
-		e.answer(c, http.StatusMethodNotAllowed, models.Fail(models.NotFound, "error.method"))
+		e.answer(c, http.StatusMethodNotAllowed, models.Fail(models.NotFound, keyMethod))
 	})
 	return e, nil
 }

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"counterfoil/models"
+	"counterfoil/web"
+)
+
+// event is an event as programs read it.
+type event struct {
+	ID         string            `json:"id"`
+	Connection string            `json:"connection"`
+	Account    string            `json:"account"`
+	EventID    string            `json:"event_id"`
+	Topic      string            `json:"topic"`
+	ObjectRef  string            `json:"object_ref"`
+	OrderID    *string           `json:"order_id"` // null while no order is known
+	State      models.EventState `json:"state"`
+	Deliveries int64             `json:"deliveries"`
+	ReceivedAt time.Time         `json:"received_at"`
+	OccurredAt *time.Time        `json:"occurred_at"`
+	Error      string            `json:"error"`
+}
+
+func eventJSON(e models.Event) event {
+	out := event{ID: id(e.ID), Connection: e.Connection, Account: e.Account, EventID: e.EventID, Topic: e.Topic,
+		ObjectRef: e.Object.ID, State: e.State, Deliveries: e.Deliveries, ReceivedAt: e.Received.UTC(),
+		OccurredAt: instant(e.Occurred), Error: e.Error}
+	if e.OrderID != 0 {
+		order := id(e.OrderID)
+		out.OrderID = &order
+	}
+	return out
+}
+
+// Events lists events, newest first.
+func (a API) Events(c *gin.Context) error {
+	in := newInput(c)
+	q := models.EventQuery{
+		Shops: web.Actor(c).Shops, Connection: in.text("connection"), EventID: in.text("event_id"), Topic: in.text("topic"),
+		State: word(in, "state", models.EventStates), Order: in.id("order"), Cursor: in.text("cursor"), Limit: in.limit(),
+	}
+	if err := in.err(); err != nil {
+		return err
+	}
+	page, err := a.Book.Events(c.Request.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := list[event]{Items: make([]event, len(page.Items)), Next: page.Next}
+	for i, e := range page.Items {
+		out.Items[i] = eventJSON(e)
+	}
+	return ok(c, out)
+}
+
+// Event shows one event.
+func (a API) Event(c *gin.Context) error {
+	n, err := pathID(c, "error.event_unknown")
+	if err != nil {
+		return err
+	}
+	file, err := a.Book.EventFile(c.Request.Context(), n)
+	if err != nil {
+		return err
+	}
+	if err := a.seesConnection(c, file.Connection, "error.event_unknown"); err != nil {
+		return err
+	}
+	return ok(c, eventJSON(file.Event))
+}

@@ -1,0 +1,193 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"counterfoil/models"
+)
+
+// order is an order as programs read it. Every key is always there; what isn't known
+// is null, an empty string or an empty list.
+type order struct {
+	ID           string          `json:"id"`
+	Number       string          `json:"number"`
+	Shop         string          `json:"shop"`
+	Connection   string          `json:"connection"`
+	Platform     models.Platform `json:"platform"`
+	PlatformRef  string          `json:"platform_ref"`
+	PlacedAt     *time.Time      `json:"placed_at"`
+	Currency     string          `json:"currency"`
+	Total        string          `json:"total"`
+	Paid         string          `json:"paid"`
+	Refunded     string          `json:"refunded"`
+	Payment      *models.State   `json:"payment"` // null while the order is only announced, like the other axes
+	Refund       *models.State   `json:"refund"`
+	Dispute      *models.State   `json:"dispute"`
+	Fulfillment  *models.State   `json:"fulfillment"`
+	Cancellation *models.State   `json:"cancellation"`
+	Return       *models.State   `json:"return"`
+	Verification verification    `json:"verification"`
+	Axes         map[string]axis `json:"axes"`
+	Announced    bool            `json:"announced"`
+	Test         bool            `json:"test"`
+	Holds        []hold          `json:"holds"`
+	Unresolved   unresolved      `json:"unresolved"`
+	Objects      []object        `json:"objects"`
+	Ledger       []entry         `json:"ledger"` // newest first
+	Actions      []action        `json:"actions"`
+	Version      int64           `json:"version"`
+}
+
+type verification struct {
+	State      models.Check `json:"state"`
+	Reason     models.Doubt `json:"reason"`
+	VerifiedAt *time.Time   `json:"verified_at"`
+}
+
+type axis struct {
+	State        models.State    `json:"state"`
+	Verification models.Check    `json:"verification"`
+	Reason       models.Doubt    `json:"reason"`
+	VerifiedAt   *time.Time      `json:"verified_at"`
+	Platform     models.Platform `json:"platform"`
+}
+
+type hold struct {
+	Reason string     `json:"reason"`
+	By     string     `json:"by"`
+	Since  time.Time  `json:"since"`
+	Until  *time.Time `json:"until"`
+}
+
+type unresolved struct {
+	Events     int `json:"events"`
+	Exceptions int `json:"exceptions"`
+}
+
+type object struct {
+	Connection string     `json:"connection"`
+	Kind       string     `json:"kind"`
+	Ref        string     `json:"ref"`
+	FetchedAt  *time.Time `json:"fetched_at"`
+	State      string     `json:"state"` // the platform's own words
+}
+
+type entry struct {
+	Axis  models.Axis  `json:"axis"`
+	From  models.State `json:"from"`
+	To    models.State `json:"to"`
+	At    time.Time    `json:"at"`
+	Cause cause        `json:"cause"`
+	Actor string       `json:"actor"`
+}
+
+type cause struct {
+	Kind models.CauseKind `json:"kind"`
+	ID   string           `json:"id"`
+}
+
+type action struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Stage string `json:"stage"`
+	State string `json:"state"`
+	Tries int    `json:"tries"`
+}
+
+// instant writes a time in UTC, a missing one as null.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func id(n int64) string { return strconv.FormatInt(n, 10) }
+
+// baseJSON is what lists and single orders share. show judges one axis now, worst
+// the whole order.
+func baseJSON(o models.Order, shop, connection string, worst models.Shown, show func(models.Axis) models.Shown) order {
+	out := order{
+		ID: id(o.ID), Number: o.Number, Shop: shop, Connection: connection, Platform: o.Platform, PlatformRef: o.Ref,
+		PlacedAt: instant(o.Placed), Currency: o.Currency, Total: models.Decimal(o.Total, o.Currency),
+		Paid: models.Decimal(o.Received, o.Currency), Refunded: models.Decimal(o.Refunded, o.Currency),
+		Announced: o.Announced, Test: o.Test, Version: o.Version, Axes: map[string]axis{},
+		Holds: []hold{}, Objects: []object{}, Ledger: []entry{}, Actions: []action{},
+	}
+	if o.Announced {
+		// Known from a signed notification only, whatever may be said of an axis later.
+		out.Verification = verification{State: models.Unverified, Reason: models.ReportedOnly}
+		return out
+	}
+	out.Verification = verification{worst.Check, worst.Doubt, instant(worst.At)}
+	for _, a := range models.Axes {
+		s := show(a)
+		out.Axes[string(a)] = axis{o.State(a), s.Check, s.Doubt, instant(s.At), s.Platform}
+	}
+	state := func(a models.Axis) *models.State { s := o.State(a); return &s }
+	out.Payment, out.Refund, out.Dispute = state(models.Payment), state(models.Refund), state(models.Dispute)
+	out.Fulfillment, out.Cancellation, out.Return = state(models.Fulfillment), state(models.Cancellation), state(models.Return)
+	return out
+}
+
+func fileJSON(f models.OrderFile, now time.Time) order {
+	out := baseJSON(f.Order, f.Shop, f.Connection, f.Worst(f.Health, now), func(a models.Axis) models.Shown { return f.Show(a, f.Health, now) })
+	out.Unresolved.Events = len(f.Waiting)
+	for _, e := range f.Exceptions {
+		if e.State != "closed" {
+			out.Unresolved.Exceptions++
+		}
+	}
+	for _, o := range f.Objects {
+		out.Objects = append(out.Objects, object{o.Slug, o.Ref.Kind, o.Ref.ID, instant(o.Fetched), objectWords(o)})
+	}
+	for _, e := range f.Ledger {
+		out.Ledger = append(out.Ledger, entry{e.Axis, e.From, e.To, e.At.UTC(), cause{e.Cause.Kind, e.Cause.ID}, e.Actor})
+	}
+	return out
+}
+
+// rowJSON shows a line of the list. What is known there of the platforms is folded
+// into the worst axis; a doubt about a platform holds for every axis that it decides.
+func rowJSON(row models.OrderRow, now time.Time) order {
+	show := func(a models.Axis) models.Shown {
+		s := row.Show(a, nil, now)
+		if s.Check == models.Verified && s.Platform != "" && s.Platform == row.Shown.Platform {
+			s.Check, s.Doubt = row.Shown.Check, row.Shown.Doubt
+		}
+		return s
+	}
+	out := baseJSON(row.Order, row.Shop, row.Connection, row.Shown, show)
+	out.Unresolved = unresolved{row.Events, row.Exceptions}
+	return out
+}
+
+// objectWords is how a platform calls the state of its object: the words of the axes
+// that it states, in our order, once each.
+func objectWords(o models.Object) string {
+	seen := o.Official
+	if seen == nil {
+		seen = o.Said
+	}
+	if seen == nil {
+		return ""
+	}
+	if seen.Absence != models.Present {
+		return string(seen.Absence)
+	}
+	words, had := "", map[string]bool{}
+	for _, a := range models.Axes {
+		w := seen.Axes[a].Word
+		if w == "" || had[w] {
+			continue
+		}
+		had[w] = true
+		if words != "" {
+			words += " "
+		}
+		words += w
+	}
+	return words
+}
