@@ -5,8 +5,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"counterfoil/models"
 	"counterfoil/static"
@@ -16,8 +14,9 @@ import (
 // Machine answers what no person reads: health, figures, the browser's files.
 type Machine struct {
 	// Ready is nil when the database answers and has the schema that we need.
-	Ready   func(ctx context.Context) error
-	Figures prometheus.Gatherer
+	Ready func(ctx context.Context) error
+	// Figures writes the program's figures as Prometheus text.
+	Figures http.Handler
 }
 
 func (h Machine) healthz(c *gin.Context) error {
@@ -45,7 +44,7 @@ func (h Machine) metrics(c *gin.Context) error {
 			return models.Fail(models.Forbidden, "error.forbidden")
 		}
 	}
-	promhttp.HandlerFor(h.Figures, promhttp.HandlerOpts{}).ServeHTTP(c.Writer, c.Request)
+	h.Figures.ServeHTTP(c.Writer, c.Request)
 	return nil
 }
 

@@ -104,14 +104,14 @@ func (e *Engine) answer(c *gin.Context, status int, shown *models.Error) {
 		c.JSON(status, gin.H{"result": "refused", "request": RequestID(c)})
 		return
 	}
+	if status == http.StatusUnauthorized {
+		c.Header("WWW-Authenticate", "Bearer")
+	}
 	if strings.HasPrefix(c.Request.URL.Path, apiPrefix) {
-		if status == http.StatusUnauthorized {
-			c.Header("WWW-Authenticate", "Bearer")
-		}
 		c.JSON(status, gin.H{"error": errorJSON(c.Request.Context(), shown)})
 		return
 	}
-	if safely(func(c *gin.Context) error { return Render(c, status, faultPage(c, status, shown)) }, c) == nil {
+	if !c.GetBool(plainKey{}) && safely(func(c *gin.Context) error { return Render(c, status, faultPage(c, status, shown)) }, c) == nil {
 		return
 	}
 	c.String(status, "%d %s\n%s\n", status, http.StatusText(status), RequestID(c))

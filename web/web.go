@@ -129,9 +129,10 @@ func (e *Engine) API(method, path string, needs models.Permission, do HandlerFun
 	route(e.api, method, path, e.guardAPI(needs), Handle(do))
 }
 
-// Open routes what belongs to no session: files, health, figures.
+// Open routes what belongs to no session: files, health, figures. Failures are one
+// line of text.
 func (e *Engine) Open(method, path string, do HandlerFunc) {
-	route(e.gin, method, path, Handle(do))
+	route(e.gin, method, path, func(c *gin.Context) { c.Set(plainKey{}, true) }, Handle(do))
 }
 
 // Hooks lets the receiver of notifications mount its routes. Nothing before them
@@ -151,6 +152,7 @@ type (
 	actorKey   struct{}
 	sessionKey struct{}
 	requestKey struct{}
+	plainKey   struct{}
 )
 
 func engineOf(c *gin.Context) *Engine {
