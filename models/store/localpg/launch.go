@@ -133,7 +133,7 @@ func (s *Server) settings() []string {
 	}
 	if s.opts.Throwaway {
 		// Commits still reach the kernel: they survive a killed server.
-		set = append(set, "fsync=off", "full_page_writes=off")
+		set = append(set, "fsync=off", "full_page_writes=off", "max_wal_size=256MB")
 	}
 	return set
 }

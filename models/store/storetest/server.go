@@ -118,9 +118,20 @@ func (s *Server) signal(pids []int, sig syscall.Signal) {
 	}
 }
 
-// folder makes a folder that Postgres' user can walk to, unlike t.TempDir.
+// roomy is how much a file system in memory must have free before tests go there.
+const roomy = 2 << 30
+
+// folder makes a folder that Postgres' user can walk to, unlike t.TempDir. It lies
+// in memory where that is possible and nobody asked for another place: cloning a
+// database makes some 400 files, which takes 15 ms there and up to 200 ms on a disk.
 func folder() (string, error) {
-	dir, err := os.MkdirTemp("", "counterfoil-test-")
+	parent := os.TempDir()
+	var memory syscall.Statfs_t
+	err := syscall.Statfs("/dev/shm", &memory)
+	if err == nil && os.Getenv("TMPDIR") == "" && memory.Bavail*uint64(memory.Bsize) > roomy {
+		parent = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(parent, "counterfoil-test-")
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,441 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"counterfoil/models"
+)
+
+// An orderRow is an order as it is kept.
+type orderRow struct {
+	ID           int64
+	ShopID       int64
+	ConnectionID int64
+	Platform     models.Platform
+	Account      string
+	PlatformRef  string
+	Number       string
+	PlacedAt     *time.Time
+	Currency     string
+	Total        int64
+	Paid         int64
+	Refunded     int64
+	Outstanding  int64
+	Items        string
+	Payment      *string
+	Refund       *string
+	Dispute      *string
+	Fulfillment  *string
+	Cancellation *string
+	Return       *string
+	Axes         string
+	Store        bool
+	Announced    bool
+	Said         *string
+	Test         bool
+	Method       string
+	Channel      string
+	MergedInto   *int64
+	Version      int64
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+}
+
+const orderColumns = `o.id, o.shop_id, o.connection_id, o.platform, o.account, o.platform_ref, o.number, o.placed_at, o.currency,
+       o.total, o.paid, o.refunded, o.outstanding, o.items::text AS items, o.payment, o.refund, o.dispute, o.fulfillment, o.cancellation,
+       o.return, o.axes::text AS axes, o.store, o.announced, o.said::text AS said, o.test, o.method, o.channel, o.merged_into,
+       o.version, o.created_at, o.updated_at`
+
+func (r orderRow) order() (models.Order, error) {
+	o := models.Order{
+		ID: r.ID, ShopID: r.ShopID, ConnectionID: r.ConnectionID, Platform: r.Platform, Account: r.Account, Ref: r.PlatformRef,
+		Number: r.Number, Placed: utc(r.PlacedAt), Announced: r.Announced, Test: r.Test, Store: r.Store, Method: r.Method,
+		Channel: r.Channel, Version: r.Version, Created: r.CreatedAt.UTC(), Updated: r.UpdatedAt.UTC(),
+		Amounts: models.Amounts{Currency: r.Currency, Total: r.Total, Received: r.Paid, Refunded: r.Refunded, Outstanding: r.Outstanding},
+	}
+	if r.MergedInto != nil {
+		o.MergedInto = *r.MergedInto
+	}
+	if err := json.Unmarshal([]byte(r.Items), &o.Items); err != nil {
+		return o, fmt.Errorf("store: items of order %d: %w", r.ID, err)
+	}
+	if r.Said != nil {
+		o.Said = &models.Observation{}
+		if err := json.Unmarshal([]byte(*r.Said), o.Said); err != nil {
+			return o, fmt.Errorf("store: announcement of order %d: %w", r.ID, err)
+		}
+	}
+	if r.Announced {
+		return o, nil
+	}
+	if err := json.Unmarshal([]byte(r.Axes), &o.Axes); err != nil {
+		return o, fmt.Errorf("store: axes of order %d: %w", r.ID, err)
+	}
+	if o.Axes == nil {
+		o.Axes = map[models.Axis]models.AxisRecord{}
+	}
+	for axis, state := range map[models.Axis]*string{models.Payment: r.Payment, models.Refund: r.Refund, models.Dispute: r.Dispute,
+		models.Fulfillment: r.Fulfillment, models.Cancellation: r.Cancellation, models.Return: r.Return} {
+		if state != nil {
+			rec := o.Axes[axis]
+			rec.State = models.State(*state)
+			o.Axes[axis] = rec
+		}
+	}
+	return o, nil
+}
+
+// LockRefs locks references of a shop until the end of the transaction, in one order
+// for everybody: who marks an event unmatched and who makes or renames an order meet here.
+func (tx *Tx) LockRefs(ctx context.Context, shop int64, refs []string) error {
+	sorted := slices.Clone(refs)
+	slices.Sort(sorted)
+	for _, ref := range slices.Compact(sorted) {
+		if err := tx.exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended(?, ?))`, ref, shop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OrderByRef finds an order by its platform reference within a connection; 0: none.
+func (r reads) OrderByRef(ctx context.Context, connection int64, ref string) (int64, error) {
+	var id int64
+	err := r.rows(ctx, &id, `SELECT id FROM orders WHERE connection_id = ? AND platform_ref = ?`, connection, ref)
+	return id, err
+}
+
+// OrdersNamed finds the orders of a shop that a reference names, at most two: two
+// mean that the reference decides nothing.
+func (r reads) OrdersNamed(ctx context.Context, shop int64, ref string) ([]int64, error) {
+	var ids []int64
+	err := r.rows(ctx, &ids, `
+SELECT DISTINCT COALESCE(o.merged_into, o.id) FROM order_refs f JOIN orders o ON o.id = f.order_id
+WHERE f.shop_id = ? AND f.ref = ? LIMIT 2`, shop, ref)
+	return ids, err
+}
+
+// LockOrder locks an order: from here on, work on it is in sequence.
+func (tx *Tx) LockOrder(ctx context.Context, id int64) (models.Order, error) {
+	var row orderRow
+	if err := tx.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ? FOR UPDATE`, id); err != nil {
+		return models.Order{}, err
+	}
+	return row.order()
+}
+
+// Order looks at an order without locking it.
+func (r reads) Order(ctx context.Context, id int64) (models.Order, error) {
+	var row orderRow
+	if err := r.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ?`, id); err != nil {
+		return models.Order{}, err
+	}
+	return row.order()
+}
+
+// AnnounceOrder makes an order that is known only by name: no axis, no ledger. Two
+// who do so at once get the same order.
+func (tx *Tx) AnnounceOrder(ctx context.Context, o models.Order) (int64, error) {
+	var said any
+	if o.Said != nil {
+		b, err := json.Marshal(o.Said)
+		if err != nil {
+			return 0, err
+		}
+		said = string(b)
+	}
+	var id int64
+	err := tx.one(ctx, "", &id, `
+INSERT INTO orders (shop_id, connection_id, platform, account, platform_ref, number, placed_at, store, announced, said, test, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, true, ?::jsonb, ?, ?, ?)
+ON CONFLICT ON CONSTRAINT orders_platform_ref_key DO UPDATE SET platform_ref = EXCLUDED.platform_ref RETURNING id`,
+		o.ShopID, o.ConnectionID, o.Platform, o.Account, o.Ref, o.Number, nullTime(o.Placed), o.Store, said, o.Test, tx.Now, tx.Now)
+	return id, err
+}
+
+// SaveOrder writes an order that this transaction has locked. The trigger refuses an
+// axis or amount without its ledger entry.
+func (tx *Tx) SaveOrder(ctx context.Context, o models.Order) error {
+	axes, err := json.Marshal(o.Axes)
+	if err != nil {
+		return err
+	}
+	items, err := json.Marshal(o.Items)
+	if err != nil {
+		return err
+	}
+	var said any
+	if o.Said != nil {
+		b, err := json.Marshal(o.Said)
+		if err != nil {
+			return err
+		}
+		said = string(b)
+	}
+	worst, checked := models.Verified, time.Time{}
+	for _, a := range models.Axes {
+		rec := o.Axes[a]
+		if rec.Check == models.ToReview || rec.Check == models.Unverified && worst == models.Verified {
+			worst = rec.Check
+		}
+		if !rec.CheckedAt.IsZero() && (checked.IsZero() || rec.CheckedAt.Before(checked)) {
+			checked = rec.CheckedAt
+		}
+	}
+	state := func(a models.Axis) any {
+		if o.Announced {
+			return nil
+		}
+		return string(o.Axes[a].State)
+	}
+	some := func(id int64) any {
+		if id == 0 {
+			return nil
+		}
+		return id
+	}
+	if o.Announced {
+		worst = models.Unverified
+	}
+	n, err := tx.changed(ctx, `
+UPDATE orders SET number = ?, placed_at = ?, currency = ?, total = ?, paid = ?, refunded = ?, outstanding = ?, items = ?::jsonb,
+       payment = ?, refund = ?, dispute = ?, fulfillment = ?, cancellation = ?, return = ?, axes = ?::jsonb, verification = ?,
+       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?,
+       version = version + 1, updated_at = ?
+WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.Refunded, o.Outstanding, string(items),
+		state(models.Payment), state(models.Refund), state(models.Dispute), state(models.Fulfillment), state(models.Cancellation), state(models.Return),
+		string(axes), worst, some(o.Axes[models.Payment].Connection), some(o.Axes[models.Fulfillment].Connection), nullTime(checked),
+		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, tx.Now, o.ID)
+	if err == nil && n == 0 {
+		return models.Fail(models.NotFound, "error.order_unknown")
+	}
+	tx.Notify(fmt.Sprintf("order:%d", o.ID))
+	return err
+}
+
+// AddRefs makes an order findable, and makes due every event that waits for one of
+// the references.
+func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string) error {
+	list, err := json.Marshal(refs)
+	if err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, `
+INSERT INTO order_refs (shop_id, ref, order_id) SELECT ?::bigint, r, ?::bigint FROM jsonb_array_elements_text(?::jsonb) r ORDER BY r
+ON CONFLICT DO NOTHING`, shop, order, string(list)); err != nil {
+		return err
+	}
+	return tx.exec(ctx, `
+UPDATE events e SET due_at = now() FROM (
+    SELECT e.id FROM wanted w JOIN events e ON e.id = w.event_id
+    WHERE w.shop_id = ? AND ?::jsonb @> to_jsonb(w.ref) AND e.state IN ('unmatched', 'waiting')
+    ORDER BY e.key FOR UPDATE OF e) x
+WHERE e.id = x.id`, shop, string(list))
+}
+
+// Want remembers under which references an order would settle an unmatched event.
+func (tx *Tx) Want(ctx context.Context, shop int64, refs []string, events []int64) error {
+	list, err := json.Marshal(refs)
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, `
+INSERT INTO wanted (shop_id, ref, event_id)
+SELECT ?::bigint, r, e FROM jsonb_array_elements_text(?::jsonb) r CROSS JOIN unnest(?::bigint[]) e ORDER BY 2, 3
+ON CONFLICT DO NOTHING`, shop, string(list), idList(events))
+}
+
+// Unwant forgets what events waited for.
+func (tx *Tx) Unwant(ctx context.Context, events []int64) error {
+	return tx.exec(ctx, `DELETE FROM wanted WHERE event_id = ANY (?::bigint[])`, idList(events))
+}
+
+// WriteEntry writes one accepted move. Entries are never changed.
+func (tx *Tx) WriteEntry(ctx context.Context, order int64, m models.Move, cause models.Cause, actor string) (int64, error) {
+	b, err := json.Marshal(cause)
+	if err != nil {
+		return 0, err
+	}
+	var id int64
+	err = tx.one(ctx, "", &id, `
+INSERT INTO ledger (order_id, axis, from_state, to_state, currency, total_before, paid_before, refunded_before, total, paid, refunded,
+    cause_kind, cause_id, cause, actor, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?) RETURNING id`,
+		order, m.Axis, m.From, m.To, m.After.Currency, m.Before.Total, m.Before.Received, m.Before.Refunded,
+		m.After.Total, m.After.Received, m.After.Refunded, cause.Kind, cause.ID, string(b), actor, tx.Now)
+	return id, err
+}
+
+// LastEntry is the newest ledger entry of an order, 0 where there is none, and the
+// event that caused it, 0 where none did.
+func (r reads) LastEntry(ctx context.Context, order int64) (entry, event int64, err error) {
+	var row struct{ ID, Event int64 }
+	err = r.rows(ctx, &row, `
+SELECT id, CASE WHEN cause_kind = 'event' THEN cause_id::bigint ELSE 0 END AS event FROM ledger WHERE order_id = ? ORDER BY id DESC LIMIT 1`, order)
+	return row.ID, row.Event, err
+}
+
+// An ObjectRow is a platform object as it is kept.
+type ObjectRow struct {
+	ID           int64
+	ConnectionID int64
+	Ref          models.ObjectRef
+	OrderID      int64
+	LinkedBy     models.LinkHow
+	Official     *models.Observation
+	Said         *models.Observation
+	Fetched      time.Time
+	Reported     time.Time
+	Missing      time.Time
+	AppliedNo    int64
+}
+
+type objectRow struct {
+	ID           int64
+	ConnectionID int64
+	Account      string
+	Kind         string
+	Ref          string
+	OrderID      *int64
+	LinkedBy     models.LinkHow
+	Official     *string
+	Said         *string
+	FetchedAt    *time.Time
+	ReportedAt   *time.Time
+	MissingSince *time.Time
+	AppliedNo    int64
+}
+
+const objectColumns = `p.id, p.connection_id, p.account, p.kind, p.ref, p.order_id, p.linked_by, p.official::text AS official,
+       p.said::text AS said, p.fetched_at, p.reported_at, p.missing_since, p.applied_no`
+
+func (r objectRow) object() (ObjectRow, error) {
+	o := ObjectRow{ID: r.ID, ConnectionID: r.ConnectionID, Ref: models.ObjectRef{Account: r.Account, Kind: r.Kind, ID: r.Ref},
+		LinkedBy: r.LinkedBy, Fetched: utc(r.FetchedAt), Reported: utc(r.ReportedAt), Missing: utc(r.MissingSince), AppliedNo: r.AppliedNo}
+	if r.OrderID != nil {
+		o.OrderID = *r.OrderID
+	}
+	for _, f := range []struct {
+		text *string
+		into **models.Observation
+	}{{r.Official, &o.Official}, {r.Said, &o.Said}} {
+		if f.text == nil {
+			continue
+		}
+		*f.into = &models.Observation{}
+		if err := json.Unmarshal([]byte(*f.text), *f.into); err != nil {
+			return o, fmt.Errorf("store: observation of object %d: %w", r.ID, err)
+		}
+	}
+	return o, nil
+}
+
+// FindObject looks at an object without locking it, making its row if there is none.
+func (tx *Tx) FindObject(ctx context.Context, connection int64, ref models.ObjectRef) (ObjectRow, error) {
+	for range 2 {
+		var row objectRow
+		res := tx.db.WithContext(ctx).Raw(`SELECT `+objectColumns+` FROM platform_objects p
+WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID).Scan(&row)
+		if res.Error != nil {
+			return ObjectRow{}, wrap(res.Error)
+		}
+		if res.RowsAffected > 0 {
+			return row.object()
+		}
+		if err := tx.exec(ctx, `INSERT INTO platform_objects (connection_id, account, kind, ref) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			connection, ref.Account, ref.Kind, ref.ID); err != nil {
+			return ObjectRow{}, err
+		}
+	}
+	return ObjectRow{}, fmt.Errorf("store: object %s %s can't be made", ref.Kind, ref.ID)
+}
+
+// LockObject locks an object, after its order.
+func (tx *Tx) LockObject(ctx context.Context, id int64) (ObjectRow, error) {
+	var row objectRow
+	if err := tx.one(ctx, "error.object_unknown", &row, `SELECT `+objectColumns+` FROM platform_objects p WHERE p.id = ? FOR UPDATE`, id); err != nil {
+		return ObjectRow{}, err
+	}
+	return row.object()
+}
+
+// SaveObject writes what is known of an object after reading number no (0: only a
+// payload spoke).
+func (tx *Tx) SaveObject(ctx context.Context, o ObjectRow, no int64) error {
+	text := func(x *models.Observation) (any, error) {
+		if x == nil {
+			return nil, nil
+		}
+		b, err := json.Marshal(x)
+		return string(b), err
+	}
+	official, err := text(o.Official)
+	if err != nil {
+		return err
+	}
+	said, err := text(o.Said)
+	if err != nil {
+		return err
+	}
+	var digest any
+	state := ""
+	if o.Official != nil {
+		d := o.Official.Digest()
+		digest = d[:]
+		state = o.Official.Axes[models.Payment].Word
+		if w := o.Official.Axes[models.Fulfillment].Word; w != "" {
+			state += " " + w
+		}
+	}
+	var order any
+	if o.OrderID != 0 {
+		order = o.OrderID
+	}
+	return tx.exec(ctx, `
+UPDATE platform_objects SET order_id = ?, linked_by = ?, official = ?::jsonb, said = ?::jsonb, digest = ?, state = ?, fetched_at = ?,
+       reported_at = ?, missing_since = ?, applied_no = GREATEST(applied_no, ?)
+WHERE id = ?`, order, o.LinkedBy, official, said, digest, state, nullTime(o.Fetched), nullTime(o.Reported), nullTime(o.Missing), no, o.ID)
+}
+
+// Lead remembers that asking for one object leads to another one.
+func (tx *Tx) Lead(ctx context.Context, from, to int64) error {
+	return tx.exec(ctx, `UPDATE platform_objects SET leads_to = ? WHERE id = ? AND leads_to IS DISTINCT FROM ?`, to, from, to)
+}
+
+// NextReading takes a reading number for a reading that starts now.
+func (tx *Tx) NextReading(ctx context.Context) (int64, error) {
+	var n int64
+	err := tx.one(ctx, "", &n, `SELECT nextval('reading_no')`)
+	return n, err
+}
+
+// ObjectsOf lists the platform objects of an order.
+func (r reads) ObjectsOf(ctx context.Context, order int64) ([]ObjectRow, error) {
+	var rows []objectRow
+	if err := r.rows(ctx, &rows, `SELECT `+objectColumns+` FROM platform_objects p WHERE p.order_id = ? ORDER BY p.id`, order); err != nil {
+		return nil, err
+	}
+	out := make([]ObjectRow, len(rows))
+	for i, row := range rows {
+		o, err := row.object()
+		if err != nil {
+			return nil, err
+		}
+		out[i] = o
+	}
+	return out, nil
+}
+
+// OrderOfObject is the order that an object belongs to, through the object that it
+// leads to where it isn't linked itself; 0: none.
+func (r reads) OrderOfObject(ctx context.Context, connection int64, ref models.ObjectRef) (int64, error) {
+	var id int64
+	err := r.rows(ctx, &id, `
+SELECT COALESCE(p.order_id, l.order_id, 0) FROM platform_objects p LEFT JOIN platform_objects l ON l.id = p.leads_to
+WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID)
+	return id, err
+}
