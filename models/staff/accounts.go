@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/store"
@@ -58,10 +59,10 @@ func (s *Service) AddAccount(ctx context.Context, actor models.Actor, n NewAccou
 
 func (n NewAccount) check() error {
 	bad := map[string]string{}
-	if name, host, ok := strings.Cut(n.Email, "@"); !ok || name == "" || host == "" || len(n.Email) > maxEmail || strings.ContainsAny(n.Email, " \t\r\n\x00") {
+	if name, host, ok := strings.Cut(n.Email, "@"); !ok || name == "" || host == "" || len(n.Email) > maxEmail || !utf8.ValidString(n.Email) || strings.ContainsAny(n.Email, " \t\r\n\x00") {
 		bad["email"] = "error.email"
 	}
-	if n.Name == "" || len(n.Name) > maxName || strings.Contains(n.Name, "\x00") {
+	if n.Name == "" || len(n.Name) > maxName || !utf8.ValidString(n.Name) || strings.Contains(n.Name, "\x00") {
 		bad["name"] = "error.name"
 	}
 	if n.Role == models.Service || !slices.Contains(models.Roles, n.Role) {

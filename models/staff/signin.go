@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/store"
@@ -46,7 +47,7 @@ const maxAgent = 200
 // (login.too_many), judged without looking at the account.
 func (s *Service) SignIn(ctx context.Context, a Attempt) (token string, err error) {
 	email := strings.ToLower(strings.TrimSpace(a.Email))
-	if email == "" || len(email) > maxEmail || a.Password == "" || len(a.Password) > maxPassword {
+	if email == "" || len(email) > maxEmail || !utf8.ValidString(email) || strings.Contains(email, "\x00") || a.Password == "" || len(a.Password) > maxPassword {
 		return "", models.Fail(models.Unauthenticated, "login.wrong")
 	}
 	address := network(a.Address)

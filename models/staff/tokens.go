@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/store"
@@ -80,7 +81,7 @@ func (s *Service) AddToken(ctx context.Context, actor models.Actor, n NewToken) 
 
 func (n NewToken) check(t store.Token) error {
 	bad := map[string]string{}
-	if t.Name == "" || len(t.Name) > maxName || strings.ContainsAny(t.Name, "\x00\r\n") {
+	if t.Name == "" || len(t.Name) > maxName || !utf8.ValidString(t.Name) || strings.ContainsAny(t.Name, "\x00\r\n") {
 		bad["name"] = "error.name"
 	}
 	if n.Role != "" && !slices.Contains(models.Roles, n.Role) {

@@ -212,10 +212,11 @@ func (tx *Tx) ForgiveSignIn(ctx context.Context, subjects SignInSubjects, counte
 		subjects.Pair, subjects.Address, subjects.Account, counted)
 }
 
-// AddSession writes a session of an account.
+// AddSession writes a session of an account. The hash isn't the first value: gorm
+// spreads bytes that follow a parenthesis.
 func (tx *Tx) AddSession(ctx context.Context, hash []byte, staff int64, expires time.Time, agent string) error {
-	return tx.exec(ctx, `INSERT INTO sessions (token, staff_id, created_at, seen_at, expires_at, agent) VALUES (?, ?, ?, ?, ?, ?)`,
-		hash, staff, tx.Now, tx.Now, expires, agent)
+	return tx.exec(ctx, `INSERT INTO sessions (staff_id, token, created_at, seen_at, expires_at, agent) VALUES (?, ?, ?, ?, ?, ?)`,
+		staff, hash, tx.Now, tx.Now, expires, agent)
 }
 
 // SeeSession notes that a session is in use.
