@@ -25,7 +25,7 @@ type ConnectionsModel struct {
 type ConnectionModel struct {
 	models.ConnectionFile
 	Address string // where the platform sends notifications
-	Notes   []NoteModel
+	Said    []NoteModel
 }
 
 // A NoteModel is what a platform said of our access.
@@ -967,12 +967,12 @@ func connectionAPI(c ConnectionModel) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(c.Notes) > 0 {
+		if len(c.Said) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<ul class=\"conds\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, n := range c.Notes {
+			for _, n := range c.Said {
 				{
 					templ_7745c5c3_ElementWriter := templ_7745c5c3_Buffer
 					templ_7745c5c3_Buffer := templ.GetBuffer()

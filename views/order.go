@@ -17,16 +17,17 @@ type OrderModel struct {
 
 	Doubts   []DoubtModel // axes that aren't verified, together where one reason explains them
 	Axes     []AxisModel  // empty while announced
-	Verified int          // how many of Axes are
+	Stated   int          // axes that a platform decides
+	Verified int          // how many of those are
 	Checked  time.Time    // oldest reading behind the verified ones
-	Unsure   time.Time    // oldest reading behind the others
+	Unsure   time.Time    // oldest reading behind the others; zero: never read
 	Checking bool
 
 	Work  []CaseModel
 	Offer []OfferModel
 	Truth []TruthRow
 	Said  []SaidModel // what was said while announced
-	Days  []DayModel
+	Flow  []StepModel // newest first
 	Parts []PartGroup
 	Files []ObjectModel
 }
@@ -39,10 +40,11 @@ type DeepLink struct {
 
 // A DoubtModel is one reason why axes aren't verified.
 type DoubtModel struct {
-	Axes   []models.Axis
-	Reason locale.Text
-	At     time.Time // last official reading, zero: never
-	Review bool      // a person decides
+	Axes     []models.Axis
+	Reason   locale.Text
+	Platform models.Platform
+	At       time.Time // last official reading, zero: never
+	Review   bool      // a person decides
 }
 
 // An AxisModel is one axis in the strip.
@@ -116,12 +118,6 @@ type Claim struct {
 type SaidModel struct {
 	Label locale.Text
 	Claim Claim
-}
-
-// A DayModel is one day of the timeline, newest first.
-type DayModel struct {
-	Day   time.Time
-	Steps []StepModel
 }
 
 // A StepModel is one line of the timeline.

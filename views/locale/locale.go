@@ -107,6 +107,9 @@ func Say(key string, args ...any) Text { return Text{Key: key, Args: args} }
 // Empty tells whether there is nothing to say.
 func (t Text) Empty() bool { return t.Key == "" }
 
+// A List is several sentences or words, said with commas between them.
+type List []Text
+
 // A Money is a sum in minor units of its currency.
 type Money struct {
 	Minor    int64
@@ -192,6 +195,12 @@ func (p Printer) Value(v any) string {
 		return p.Money(v.Minor, v.Currency)
 	case Text:
 		return p.Text(v)
+	case List:
+		words := make([]string, len(v))
+		for i, t := range v {
+			words[i] = p.Text(t)
+		}
+		return strings.Join(words, p.T("list.comma"))
 	case models.Platform:
 		return p.T("platform." + string(v))
 	}

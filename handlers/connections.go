@@ -1,0 +1,54 @@
+package handlers
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"counterfoil/models"
+	"counterfoil/views"
+	"counterfoil/views/locale"
+	"counterfoil/web"
+)
+
+// Connections has the page of all connections.
+type Connections struct {
+	Book connectionReader
+	// Base is the console's public address, without a slash at its end. Empty: the one
+	// that the browser used.
+	Base string
+}
+
+func (h Connections) list(c *gin.Context) error {
+	ctx := c.Request.Context()
+	files, err := h.Book.Connections(ctx, web.Actor(c).Shops)
+	if err != nil {
+		return err
+	}
+	base := h.Base
+	if base == "" {
+		base = "http://" + c.Request.Host
+		if web.Secure(c) {
+			base = "https://" + c.Request.Host
+		}
+	}
+	return web.Render(c, http.StatusOK, views.Connections(web.Page(c, locale.T(ctx, "nav.connections"), "connections"), connectionsModel(files, base)))
+}
+
+// connectionsModel works out the page of connections.
+func connectionsModel(files []models.ConnectionFile, base string) views.ConnectionsModel {
+	var m views.ConnectionsModel
+	for _, f := range files {
+		item := views.ConnectionModel{ConnectionFile: f, Address: strings.TrimSuffix(base, "/") + "/hooks/" + f.Slug}
+		for _, n := range f.Notes {
+			args := make([]any, len(n.Args))
+			for i, a := range n.Args {
+				args[i] = a
+			}
+			item.Said = append(item.Said, views.NoteModel{Text: locale.Say(n.Key, args...), Warn: n.Warn, At: n.At})
+		}
+		m.Items = append(m.Items, item)
+	}
+	return m
+}

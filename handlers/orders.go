@@ -1,0 +1,251 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"counterfoil/models"
+	"counterfoil/views"
+	"counterfoil/views/locale"
+	"counterfoil/web"
+)
+
+type orderReader interface {
+	Orders(ctx context.Context, q models.OrderQuery) (models.Page[models.OrderRow], error)
+	OrderFile(ctx context.Context, id int64) (models.OrderFile, error)
+}
+
+type connectionReader interface {
+	Connections(ctx context.Context, shops []int64) ([]models.ConnectionFile, error)
+}
+
+// A resyncer reads the official objects of one order again. Its result is same, moved,
+// exception or unavailable.
+type resyncer interface {
+	Resync(ctx context.Context, actor models.Actor, order int64) (result string, err error)
+}
+
+// Orders has the pages of orders.
+type Orders struct {
+	Book        orderReader
+	Connections connectionReader
+	Reconcile   resyncer
+}
+
+func (h Orders) list(c *gin.Context) error {
+	ctx, actor := c.Request.Context(), web.Actor(c)
+	q, err := orderQuery(c.Request.URL.Query())
+	if err != nil {
+		return err
+	}
+	q.Shops = actor.Shops
+	page, err := h.Book.Orders(ctx, q)
+	if err != nil {
+		return err
+	}
+	// A search with one answer is a way to that order.
+	if q.Text != "" && q.Cursor == "" && page.Next == "" && len(page.Items) == 1 && len(c.Request.URL.Query()) == 1 {
+		return web.SeeOther(c, orderPath(page.Items[0].ID))
+	}
+	slugs, err := connectionSlugs(ctx, h.Connections, actor)
+	if err != nil {
+		return err
+	}
+	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), ordersModel(page, q, slugs)))
+}
+
+func (h Orders) show(c *gin.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	ctx, actor := c.Request.Context(), web.Actor(c)
+	f, err := h.Book.OrderFile(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !actor.Sees(f.ShopID) {
+		return models.Fail(models.NotFound, "error.not_found")
+	}
+	if f.MergedInto != 0 {
+		return web.SeeOther(c, orderPath(f.MergedInto))
+	}
+	m := orderModel(f, actor, web.Now(c))
+	return web.Render(c, http.StatusOK, views.OrderFile(web.Page(c, m.Name, "orders"), m))
+}
+
+func (h Orders) resync(c *gin.Context) error {
+	id, err := idParam(c)
+	if err != nil {
+		return err
+	}
+	result, err := h.Reconcile.Resync(c.Request.Context(), web.Actor(c), id)
+	if err != nil {
+		return err
+	}
+	switch result {
+	case "same", "moved":
+		web.Flash(c, "resync."+result)
+	default:
+		web.FlashBad(c, "resync."+result)
+	}
+	return web.SeeOther(c, orderPath(id))
+}
+
+func orderPath(id int64) string { return "/orders/" + strconv.FormatInt(id, 10) }
+
+func idParam(c *gin.Context) (int64, error) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil || id <= 0 {
+		return 0, models.Fail(models.NotFound, "error.not_found")
+	}
+	return id, nil
+}
+
+// connectionSlugs are what a list can be narrowed to.
+func connectionSlugs(ctx context.Context, from connectionReader, actor models.Actor) ([]string, error) {
+	files, err := from.Connections(ctx, actor.Shops)
+	if err != nil {
+		return nil, err
+	}
+	slugs := make([]string, len(files))
+	for i, f := range files {
+		slugs[i] = f.Slug
+	}
+	return slugs, nil
+}
+
+// orderQuery reads the filters of a list's address. A word that is no state is
+// refused: a list that silently shows more than was asked for misleads.
+func orderQuery(v url.Values) (models.OrderQuery, error) {
+	q := models.OrderQuery{
+		Connection: v.Get("connection"), Shop: v.Get("shop"), Ref: v.Get("ref"), Text: strings.TrimSpace(models.Half(v.Get("q"))),
+		Verification: models.Check(v.Get("verification")), Cursor: v.Get("cursor"), States: map[models.Axis]models.State{},
+		Unresolved: v.Get("unresolved") == "true", Announced: v.Get("announced") == "true", Test: v.Get("test") == "true",
+	}
+	for _, a := range models.Axes {
+		s := models.State(v.Get(string(a)))
+		if s == "" {
+			continue
+		}
+		if !a.Has(s) {
+			return q, models.Fail(models.Invalid, "error.filter", string(s))
+		}
+		q.States[a] = s
+	}
+	if q.Verification != "" && !slices.Contains(models.Checks, q.Verification) {
+		return q, models.Fail(models.Invalid, "error.filter", string(q.Verification))
+	}
+	return q, nil
+}
+
+// orderValues is the address of a query, without its cursor.
+func orderValues(q models.OrderQuery) url.Values {
+	v := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	flag := func(name string, on bool) {
+		if on {
+			v.Set(name, "true")
+		}
+	}
+	set("q", q.Text)
+	set("ref", q.Ref)
+	set("shop", q.Shop)
+	set("connection", q.Connection)
+	set("verification", string(q.Verification))
+	for a, s := range q.States {
+		set(string(a), string(s))
+	}
+	flag("unresolved", q.Unresolved)
+	flag("announced", q.Announced)
+	flag("test", q.Test)
+	return v
+}
+
+// listPath is a list's address with its filters and a cursor; without a cursor that
+// has a page behind it, empty.
+func listPath(path string, v url.Values, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	with := url.Values{"cursor": {cursor}}
+	for name, values := range v {
+		with[name] = values
+	}
+	return path + "?" + with.Encode()
+}
+
+// orderViews are the saved views of the list.
+var orderViews = []struct {
+	key   string
+	query models.OrderQuery
+}{
+	{"orders.view.all", models.OrderQuery{}},
+	{"orders.view.to_ship", models.OrderQuery{States: map[models.Axis]models.State{models.Payment: models.PaymentPaid, models.Fulfillment: models.FulfillmentUnfulfilled}}},
+	{"orders.view.unresolved", models.OrderQuery{Unresolved: true}},
+	{"orders.view.unverified", models.OrderQuery{Verification: models.Unverified}},
+	{"orders.view.review", models.OrderQuery{Verification: models.ToReview}},
+	{"orders.view.announced", models.OrderQuery{Announced: true}},
+	{"orders.view.dispute", models.OrderQuery{States: map[models.Axis]models.State{models.Dispute: models.DisputeOpen}}},
+}
+
+// ordersModel works out the list of orders.
+func ordersModel(page models.Page[models.OrderRow], q models.OrderQuery, slugs []string) views.OrdersModel {
+	v := orderValues(q)
+	m := views.OrdersModel{
+		Query: q.Text, States: q.States, Check: q.Verification, Connection: q.Connection, Unresolved: q.Unresolved, Announced: q.Announced,
+		Test: q.Test, Connections: slugs, Filtered: len(v) > 0, Newer: listPath("/orders", v, page.Prev), Older: listPath("/orders", v, page.Next),
+	}
+	for _, view := range orderViews {
+		m.Views = append(m.Views, chip("/orders", view.key, orderValues(view.query), v))
+	}
+	for _, r := range page.Items {
+		m.Rows = append(m.Rows, orderLine(r))
+	}
+	return m
+}
+
+// chip is a saved view; it is the current one where the address says the same.
+func chip(path, key string, view, now url.Values) views.ChipModel {
+	m := views.ChipModel{Label: locale.Say(key), Href: path, Current: view.Encode() == now.Encode()}
+	if len(view) > 0 {
+		m.Href += "?" + view.Encode()
+	}
+	return m
+}
+
+func orderLine(r models.OrderRow) views.OrderLine {
+	l := views.OrderLine{
+		ID: r.ID, Name: orderName(r.Order), Connection: r.Connection, ShopName: r.ShopName, Placed: r.Placed, Amounts: announcedAmounts(r.Order),
+		Shown: r.Shown, Announced: r.Announced, Test: r.Test, Unresolved: r.Events + r.Exceptions, Urgent: r.Urgent,
+	}
+	if r.Announced {
+		if r.Said != nil {
+			l.Payment, l.Goods = r.Said.Axes[models.Payment].State, r.Said.Axes[models.Fulfillment].State
+		}
+		return l
+	}
+	l.Payment, l.Goods = r.State(models.Payment), r.State(models.Fulfillment)
+	if l.Payment == models.PaymentPartiallyPaid {
+		l.PaymentSub = locale.Say("order.sum", locale.Money{Minor: r.Received, Currency: r.Currency})
+	}
+	if l.Goods == models.FulfillmentPartial && r.Items.Ordered > 0 {
+		l.GoodsSub = locale.Say("order.shipped", r.Items.Shipped, r.Items.Ordered)
+	}
+	for _, a := range []models.Axis{models.Dispute, models.Refund, models.Cancellation, models.Return} {
+		if s := r.State(a); s != "" && s != models.Resting[a] {
+			l.Others = append(l.Others, views.AxisState{Axis: a, State: s})
+		}
+	}
+	return l
+}
