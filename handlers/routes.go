@@ -1,0 +1,105 @@
+// Package handlers has the pages and the table of routes. Handlers only translate:
+// they read the request, ask one service and choose the view.
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"counterfoil/handlers/api"
+	"counterfoil/models"
+	"counterfoil/web"
+)
+
+// Doors are all handlers behind the table of routes.
+type Doors struct {
+	Login       Login
+	Orders      Orders
+	Events      Events
+	Rules       Rules
+	Connections Connections
+	API         api.API
+	Machine     Machine
+}
+
+// A route says what a request does and which permission it needs. There is no
+// default: what is open to everybody says models.Public.
+type route struct {
+	method, path string
+	needs        models.Permission
+	do           web.HandlerFunc
+}
+
+const (
+	get  = http.MethodGet
+	post = http.MethodPost
+)
+
+// pages are for people; nobody is sent to sign in.
+func (d Doors) pages() []route {
+	return []route{
+		{get, "/", models.Public, func(c *gin.Context) error { return web.SeeOther(c, home) }},
+		{get, "/login", models.Public, d.Login.page},
+		{post, "/login", models.Public, d.Login.signIn},
+		{post, "/logout", models.SignedIn, d.Login.signOut},
+		{get, "/orders", models.OrdersRead, d.Orders.list},
+		{get, "/orders/:id", models.OrdersRead, d.Orders.show},
+		{post, "/orders/:id/resync", models.OrdersResync, d.Orders.resync},
+		{get, "/events", models.EventsRead, d.Events.list},
+		{get, "/events/:id", models.EventsRead, d.Events.show},
+		{get, "/rules", models.RulesRead, d.Rules.show},
+		{get, "/connections", models.ConnectionsRead, d.Connections.list},
+	}
+}
+
+// programs ask with a bearer token.
+func (d Doors) programs() []route {
+	return []route{
+		{get, "/api/v1/orders", models.OrdersRead, d.API.Orders},
+		{get, "/api/v1/orders/:id", models.OrdersRead, d.API.Order},
+		{post, "/api/v1/orders/:id/resync", models.OrdersResync, d.API.ResyncOrder},
+		{get, "/api/v1/events", models.EventsRead, d.API.Events},
+		{get, "/api/v1/events/:id", models.EventsRead, d.API.Event},
+		{get, "/api/v1/connections", models.ConnectionsRead, d.API.Connections},
+		{post, "/api/v1/connections/:slug/resync", models.OrdersResync, d.API.ResyncRef},
+	}
+}
+
+// machines ask without a session. /metrics looks at who asks by itself: this machine,
+// or a token that may read figures.
+func (d Doors) machines() []route {
+	return []route{
+		{get, "/healthz", models.Public, d.Machine.healthz},
+		{get, "/readyz", models.Public, d.Machine.readyz},
+		{get, "/metrics", models.Public, d.Machine.metrics},
+		{get, "/static/*path", models.Public, d.Machine.static},
+	}
+}
+
+// Mount gives an engine its routes. It panics on a route that states no permission,
+// which is a mistake in the tables above.
+func Mount(e *web.Engine, d Doors) { mount(e, d.pages(), d.programs(), d.machines()) }
+
+func mount(e *web.Engine, pages, programs, machines []route) {
+	for _, r := range pages {
+		e.Page(r.method, r.path, r.stated(), r.do)
+	}
+	for _, r := range programs {
+		e.API(r.method, r.path, r.stated(), r.do)
+	}
+	for _, r := range machines {
+		if r.stated() != models.Public {
+			panic(fmt.Sprintf("handlers: %s %s: nobody is known there, so it can't need %s", r.method, r.path, r.needs))
+		}
+		e.Open(r.method, r.path, r.do)
+	}
+}
+
+func (r route) stated() models.Permission {
+	if r.needs == "" {
+		panic(fmt.Sprintf("handlers: %s %s states no permission", r.method, r.path))
+	}
+	return r.needs
+}
