@@ -165,9 +165,12 @@ func (m *metadata) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// lastSecond is the end of the year 9999, the last that JSON can write.
+const lastSecond = 253402300799
+
 // at is a time of Stripe's; zero where there is none.
 func at(seconds int64) time.Time {
-	if seconds <= 0 {
+	if seconds <= 0 || seconds > lastSecond {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()

@@ -92,7 +92,7 @@ func occurred(raw json.RawMessage) time.Time {
 		return at(seconds)
 	}
 	var t time.Time
-	if json.Unmarshal(raw, &t) != nil {
+	if json.Unmarshal(raw, &t) != nil || at(t.Unix()).IsZero() {
 		return time.Time{}
 	}
 	return t.UTC()
