@@ -1,7 +1,6 @@
 package localpg_test
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -71,12 +70,4 @@ func TestServeWaitsForACommand(t *testing.T) {
 	})
 	done()
 	wg.Wait()
-}
-
-func TestMissingPostgresIsOneClearLine(t *testing.T) {
-	t.Setenv("PG_BIN", t.TempDir())
-	_, err := localpg.Start(t.Context(), folder(t), localpg.Options{})
-	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "apt-get install postgresql") {
-		t.Errorf("error %v", err)
-	}
 }

@@ -3,7 +3,6 @@ package localpg
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,10 +58,12 @@ func (s *Server) create(ctx context.Context) error {
 	if err := os.Mkdir(fresh, 0o700); err != nil {
 		return fmt.Errorf("localpg: %w", err)
 	}
-	if err := s.place.give(fresh); err != nil {
+	// The folder is handed over last: as root we write nothing where somebody
+	// else could have put a link.
+	if err := s.place.writePassword(filepath.Join(fresh, "password")); err != nil {
 		return err
 	}
-	if err := s.place.writePassword(filepath.Join(fresh, "password")); err != nil {
+	if err := s.place.give(fresh); err != nil {
 		return err
 	}
 	// Not every system has C.UTF-8.
@@ -179,9 +180,9 @@ func (s *Server) launch(ctx context.Context) (*child, error) {
 }
 
 // openLog opens the log for appending and tells where this start's part begins.
+// Postgres gets it open, so it stays ours.
 func (s *Server) openLog() (*os.File, int64, error) {
-	path := filepath.Join(s.place.pg(), "log")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(filepath.Join(s.place.home, "pg.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("localpg: %w", err)
 	}
@@ -189,7 +190,7 @@ func (s *Server) openLog() (*os.File, int64, error) {
 	if err == nil && size > maxLog {
 		size, err = 0, f.Truncate(0)
 	}
-	if err = errors.Join(err, s.place.give(path)); err != nil {
+	if err != nil {
 		f.Close()
 		return nil, 0, fmt.Errorf("localpg: %w", err)
 	}

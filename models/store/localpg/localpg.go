@@ -6,9 +6,9 @@
 //	lock         held while a process owns the folder; names that process
 //	pg/data      the cluster
 //	pg/password  of its only user
-//	pg/log       what Postgres says about itself, never about statements
+//	pg.log       what Postgres says about itself, never about statements
 //	pg.new       a cluster that isn't finished; taken away at the next start
-//	pg.at        where pg is, when Postgres' user can't reach the data folder
+//	pg.at        where the others are, when Postgres' user can't reach the data folder
 //
 // Postgres listens on a free port of 127.0.0.1 and nowhere else, asks for the
 // password, and ends with the process that started it, however that ends.

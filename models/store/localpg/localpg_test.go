@@ -80,7 +80,7 @@ func TestServerIsPrivateAndSilentAboutStatements(t *testing.T) {
 		t.Error("a wrong statement worked")
 	}
 	stop(t, s)
-	log, err := os.ReadFile(filepath.Join(dir, "pg", "log"))
+	log, err := os.ReadFile(filepath.Join(dir, "pg.log"))
 	if err != nil || len(log) == 0 {
 		t.Fatalf("log of %d bytes, error %v", len(log), err)
 	}

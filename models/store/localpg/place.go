@@ -90,7 +90,10 @@ func (p place) settle(ctx context.Context, b binaries) (place, error) {
 	}
 	if info, err := os.Stat(p.pg()); err == nil {
 		// Whoever made it goes on, be it an ordinary user who now calls us with sudo.
-		sys := info.Sys().(*syscall.Stat_t)
+		sys, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || sys.Uid == 0 {
+			return place{}, fmt.Errorf("localpg: %s belongs to root, and Postgres doesn't run as root: give it to its user again (chown -R postgres %s)", p.pg(), p.pg())
+		}
 		p.cred = &syscall.Credential{Uid: sys.Uid, Gid: sys.Gid}
 		return p, nil
 	}
