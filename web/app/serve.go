@@ -1,0 +1,325 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"counterfoil/handlers"
+	"counterfoil/handlers/api"
+	"counterfoil/handlers/hooks"
+	"counterfoil/handlers/jobs"
+	"counterfoil/migrations"
+	"counterfoil/models"
+	"counterfoil/models/connect"
+	"counterfoil/models/inbox"
+	"counterfoil/models/ledger"
+	"counterfoil/models/queue"
+	"counterfoil/models/reconcile"
+	"counterfoil/models/store"
+	"counterfoil/models/store/localpg"
+	"counterfoil/views"
+	"counterfoil/web"
+	"counterfoil/web/config"
+)
+
+// eventWorkers is how many alarms one process answers at once.
+const eventWorkers = 6
+
+// An App is the running program.
+type App struct {
+	*base
+	Addr   string // where it listens
+	server *http.Server
+	listen net.Listener
+	inbox  *inbox.Inbox
+	queue  *queue.Queue
+	failed <-chan struct{} // closed when the private Postgres is lost for good; nil: none
+}
+
+// local starts the private Postgres where no database is configured.
+func local(ctx context.Context, db config.Database, log *slog.Logger) (dsn string, server *localpg.Server, err error) {
+	if db.URL != "" {
+		return db.URL, nil, nil
+	}
+	server, err = localpg.Start(ctx, db.Data, localpg.Options{Log: log})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.DSN(), server, nil
+}
+
+// New builds the program and fails early: database, schema, services, listening last.
+func New(ctx context.Context, db config.Database, set config.Serve, demo bool, o options) (*App, error) {
+	zone, err := set.Location()
+	if err != nil {
+		return nil, err
+	}
+	dsn, pg, err := local(ctx, db, o.log)
+	if err != nil {
+		return nil, err
+	}
+	stopPG := func() {
+		if pg == nil {
+			return
+		}
+		stop, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		defer cancel()
+		if err := pg.Stop(stop); err != nil {
+			o.log.Error("private Postgres didn't stop", "error", err)
+		}
+	}
+	keys, err := keysOf(db)
+	if err != nil {
+		stopPG()
+		return nil, err
+	}
+	b, err := open(ctx, dsn, keys, o)
+	if err != nil {
+		stopPG()
+		return nil, err
+	}
+	b.close = append([]func(){stopPG}, b.close...)
+	a := &App{base: b}
+	if pg != nil {
+		a.failed = pg.Done()
+	}
+	if err := a.build(ctx, set, zone, demo); err != nil {
+		b.shut()
+		return nil, err
+	}
+	return a, nil
+}
+
+// later lets the queue know its processor only after both exist.
+type later struct{ inbox *inbox.Inbox }
+
+func (l *later) Process(ctx context.Context, connection int64) error {
+	return l.inbox.Process(ctx, connection)
+}
+
+func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, demo bool) error {
+	lg := &ledger.Ledger{Book: a.book}
+	processor := &later{}
+	listen := a.announces(ctx)
+	if !listen {
+		a.log.Warn("the database doesn't deliver announcements here: due work is looked up every few hundred milliseconds")
+	}
+	q, err := queue.New(a.store, jobs.Workers(processor), eventWorkers, listen, a.log)
+	if err != nil {
+		return err
+	}
+	a.queue = q
+	a.inbox = inbox.New(a.store, a.book, lg, q, a.keys, a.log)
+	processor.inbox = a.inbox
+	cookies := a.keys.DeriveAll("cookie signing")
+	secrets := a.keys.DeriveAll("cookie encryption")
+	var pairs [][]byte
+	for i := range cookies {
+		pairs = append(pairs, cookies[i], secrets[i])
+	}
+	engine, err := web.New(web.Options{Log: a.log, Now: a.now, Zone: zone, People: a.staff, Keys: pairs, Loopback: config.Loopback(set.Addr),
+		Proxies: set.Proxies, Demo: demo, Strips: a.strips})
+	if err != nil {
+		return err
+	}
+	reads := connect.Reads{Store: a.store, Book: a.book}
+	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
+	engine.Hooks(hooks.New(a.inbox, hooks.Limits{Body: set.BodyLimit, Memory: set.BodyMemory}).Mount)
+	handlers.Mount(engine, handlers.Doors{
+		Orders:      handlers.Orders{Book: reads, Connections: reads, Reconcile: pages{resync}},
+		Events:      handlers.Events{Book: reads, Connections: reads},
+		Connections: handlers.Connections{Book: reads},
+		Rules:       handlers.Rules{Words: words},
+		Login:       handlers.Login{Staff: a.staff},
+		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
+		API:         api.API{Book: reads, Resync: resync},
+	})
+	// Listening comes last, and before serving: a busy port is an error at start.
+	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
+		return fmt.Errorf("can't listen on %s: %w", set.Addr, err)
+	}
+	a.Addr = a.listen.Addr().String()
+	a.server = web.NewServer(a.Addr, engine)
+	return nil
+}
+
+// pages gives the order page its resync.
+type pages struct{ *reconcile.Resync }
+
+func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (string, error) {
+	return p.Order(ctx, actor, order)
+}
+
+// announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.
+func (a *App) announces(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := a.store.Pool().Acquire(ctx)
+	if err != nil {
+		return false
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "LISTEN counterfoil_hello"); err != nil {
+		return false
+	}
+	if _, err := a.store.Pool().Exec(ctx, "SELECT pg_notify('counterfoil_hello', '')"); err != nil {
+		return false
+	}
+	_, err = conn.Conn().WaitForNotification(ctx)
+	if _, failed := conn.Exec(context.WithoutCancel(ctx), "UNLISTEN *"); failed != nil && err == nil {
+		a.log.Warn("unlisten", "error", failed)
+	}
+	return err == nil
+}
+
+// strips are the platforms of an actor's shops that can't be asked now.
+func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, error) {
+	var out []views.Strip
+	for _, c := range a.book.All() {
+		if !actor.Sees(c.ShopID) || c.APIState != models.APIDownState && c.APIState != models.APIThrottled {
+			continue
+		}
+		waiting, err := a.store.OrdersWaiting(ctx, c.ID)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, views.Strip{Connection: c.Slug, Platform: c.Platform, State: c.APIState, Since: c.APISince, Waiting: waiting})
+	}
+	return out, nil
+}
+
+func (a *App) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := a.store.Ping(ctx); err != nil {
+		return err
+	}
+	return migrations.Check(ctx, a.store.SQL())
+}
+
+// Run serves until the context ends, then stops in order: requests, jobs, database.
+func (a *App) Run(ctx context.Context) error {
+	defer a.shut()
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	if err := a.queue.Start(work); err != nil {
+		return errors.Join(err, a.listen.Close())
+	}
+	var background sync.WaitGroup
+	commits, stopCommits := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCommits()
+	background.Go(func() { a.inbox.Commits(commits) })
+	background.Go(func() { a.inbox.Evidence(commits) })
+	background.Go(func() { a.inbox.Lookout(work) })
+	background.Go(func() { a.book.Follow(work) })
+	background.Go(func() { a.housekeeping(work) })
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	if a.failed != nil {
+		background.Go(func() {
+			select {
+			case <-a.failed:
+				stopServing()
+			case <-work.Done():
+			}
+		})
+	}
+	err := web.Serve(serving, a.server, a.listen)
+	stopJobs, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	stopWork()
+	err = errors.Join(err, a.queue.Stop(stopJobs))
+	stopCommits()
+	background.Wait()
+	return err
+}
+
+// checkEvery is how often each platform is asked what our access covers.
+const checkEvery = 6 * time.Hour
+
+// housekeeping makes room for the weeks to come and asks what our access covers.
+func (a *App) housekeeping(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	checked := map[int64]time.Time{}
+	weeks := time.Time{}
+	for {
+		now := time.Now()
+		if now.Sub(weeks) > 24*time.Hour {
+			if err := a.store.Tx(ctx, func(tx *store.Tx) error { return tx.PayloadWeeks(ctx) }); err == nil {
+				weeks = now
+			}
+		}
+		for _, c := range a.book.All() {
+			if now.Sub(checked[c.ID]) < checkEvery {
+				continue
+			}
+			checked[c.ID] = now
+			if err := a.book.Check(ctx, c); err != nil && ctx.Err() == nil {
+				a.log.Warn("access not checked", "connection", c.Slug, "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// figures are the program's figures as Prometheus text.
+func figures(s *store.Store) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &measures{store: s})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+}
+
+// measures asks the database for its figures when somebody looks.
+type measures struct{ store *store.Store }
+
+var (
+	eventsByState = prometheus.NewDesc("counterfoil_events", "Kept notifications by connection and state.", []string{"connection", "state"}, nil)
+	oldestDue     = prometheus.NewDesc("counterfoil_oldest_unprocessed_seconds", "Age of the oldest unprocessed notification.", []string{"connection"}, nil)
+	rejected      = prometheus.NewDesc("counterfoil_rejected_total", "Refused requests.", []string{"connection"}, nil)
+	apiState      = prometheus.NewDesc("counterfoil_api_up", "1 while the platform can be asked.", []string{"connection"}, nil)
+)
+
+// Describe names the figures.
+func (m *measures) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{eventsByState, oldestDue, rejected, apiState} {
+		ch <- d
+	}
+}
+
+// Collect reads the figures.
+func (m *measures) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	figures, err := m.store.Figures(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(eventsByState, err)
+		return
+	}
+	for _, e := range figures.Events {
+		ch <- prometheus.MustNewConstMetric(eventsByState, prometheus.GaugeValue, float64(e.N), e.Connection, e.State)
+	}
+	for _, c := range figures.Connections {
+		up := 0.0
+		if c.State == models.APIUp {
+			up = 1
+		}
+		ch <- prometheus.MustNewConstMetric(oldestDue, prometheus.GaugeValue, c.Oldest, c.Connection)
+		ch <- prometheus.MustNewConstMetric(rejected, prometheus.CounterValue, float64(c.Rejected), c.Connection)
+		ch <- prometheus.MustNewConstMetric(apiState, prometheus.GaugeValue, up, c.Connection)
+	}
+}
