@@ -176,6 +176,7 @@ CREATE TABLE events (
     due_at        timestamptz,
     order_id      bigint REFERENCES orders,
     caused_by     bigint,       -- the event that is the cause of what this one would have moved
+    entry_id      bigint,       -- the ledger entry that says already what this one would have said
     error         text        NOT NULL DEFAULT '',
     received_at   timestamptz NOT NULL DEFAULT now(),
     last_at       timestamptz NOT NULL DEFAULT now(),

@@ -1,0 +1,212 @@
+// Package reconcile compares both sides: it reads official objects again on demand,
+// and applies them under the same rules as any notification.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"counterfoil/models"
+	"counterfoil/models/connect"
+	"counterfoil/models/ledger"
+	"counterfoil/models/platform"
+	"counterfoil/models/store"
+)
+
+// A Resync reads the official objects of one order again.
+type Resync struct {
+	Store  *store.Store
+	Book   *connect.Book
+	Ledger *ledger.Ledger
+}
+
+// Results of a resync, as the JSON contract spells them.
+const (
+	Same        = "same"
+	Moved       = "moved"
+	Exception   = "exception"
+	Unavailable = "unavailable"
+)
+
+// rank orders results: one resync reads several objects, and the weightiest is told.
+var rank = map[string]int{"": 0, Same: 1, Moved: 2, Exception: 3, Unavailable: 4}
+
+const callTime = 20 * time.Second
+
+// Order reads all objects of an order again. Support, managers and admins may, for
+// orders of their shops; an order of another shop is not_found.
+func (s *Resync) Order(ctx context.Context, actor models.Actor, id int64) (string, error) {
+	order, err := s.Store.Order(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if !actor.Sees(order.ShopID) {
+		return "", models.Fail(models.NotFound, "error.order_unknown")
+	}
+	if !actor.May(models.OrdersResync) {
+		return "", models.Fail(models.Forbidden, "error.may_not_resync")
+	}
+	if order.MergedInto != 0 {
+		return s.Order(ctx, actor, order.MergedInto)
+	}
+	objects, err := s.Store.ObjectsOf(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	result := ""
+	for _, o := range objects {
+		conn := s.Book.ID(o.ConnectionID)
+		if conn == nil || conn.Adapter == nil || !conn.Adapter.HasAPI() {
+			continue
+		}
+		one, _, err := s.read(ctx, actor, conn, o.Ref)
+		if err != nil {
+			return "", err
+		}
+		if rank[one] > rank[result] {
+			result = one
+		}
+	}
+	if result == "" {
+		return "", models.Fail(models.Unavailable, "error.no_api")
+	}
+	return result, s.audit(ctx, actor, "order:"+strconv.FormatInt(id, 10), result)
+}
+
+// Ref reads an object that may not be known yet, by what a person types for it, and
+// answers the order that it belongs to (0: none).
+func (s *Resync) Ref(ctx context.Context, actor models.Actor, slug, typed string) (string, int64, error) {
+	conn, err := s.Book.Slug(ctx, slug)
+	if err != nil {
+		return "", 0, err
+	}
+	if !actor.Sees(conn.ShopID) {
+		return "", 0, models.Fail(models.NotFound, "error.connection_unknown")
+	}
+	if !actor.May(models.OrdersResync) {
+		return "", 0, models.Fail(models.Forbidden, "error.may_not_resync")
+	}
+	if conn.Adapter == nil || !conn.Adapter.HasAPI() {
+		return "", 0, models.Fail(models.Unavailable, "error.no_api")
+	}
+	ref, err := object(conn, typed)
+	if err != nil {
+		return "", 0, err
+	}
+	result, id, err := s.read(ctx, actor, conn, ref)
+	if err != nil {
+		return "", 0, err
+	}
+	return result, id, s.audit(ctx, actor, "connection:"+strconv.FormatInt(conn.ID, 10), result)
+}
+
+func (s *Resync) audit(ctx context.Context, actor models.Actor, subject, result string) error {
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		return tx.Audit(ctx, actor.ID(), "resync", subject, "", result)
+	})
+}
+
+// object turns what people type into a reference that the platform can be asked for.
+func object(conn *connect.Conn, typed string) (models.ObjectRef, error) {
+	ref := models.ObjectRef{Account: conn.Account}
+	bad := &models.Error{Code: models.Invalid, Key: "error.ref_unreadable", Fields: map[string]string{"ref": "error.ref_unreadable"}}
+	typed = strings.TrimSpace(models.Half(typed))
+	if typed == "" || len(typed) > 255 || strings.ContainsFunc(typed, func(r rune) bool { return r < ' ' }) {
+		return ref, bad
+	}
+	for _, s := range conn.Adapter.Spell(typed) {
+		switch conn.Platform {
+		case models.Shopify:
+			if kind, ok := strings.CutPrefix(s, "gid://shopify/"); ok {
+				name, _, _ := strings.Cut(kind, "/")
+				ref.Kind, ref.ID = map[string]string{"Order": "order", "Return": "return", "FulfillmentOrder": "fulfillment_order"}[name], s
+			}
+		case models.Stripe:
+			prefix, _, _ := strings.Cut(s, "_")
+			ref.Kind, ref.ID = map[string]string{"pi": "payment_intent", "ch": "charge", "py": "charge", "cs": "checkout_session", "in": "invoice"}[prefix], s
+		case models.ReceiptRoller:
+			if strings.Count(s, "/") == 3 {
+				ref.Kind, ref.ID = "receipt", s
+			}
+		}
+		if ref.Kind != "" {
+			return ref, nil
+		}
+	}
+	return ref, bad
+}
+
+// read asks for one object and applies it under the same rules as a notification.
+func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (string, int64, error) {
+	var no int64
+	if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+		var err error
+		no, err = tx.NextReading(ctx)
+		return err
+	}); err != nil {
+		return "", 0, err
+	}
+	began := s.Store.Now()
+	call, cancel := context.WithTimeout(ctx, callTime)
+	seen, err := conn.Adapter.Fetch(call, []models.ObjectRef{ref})
+	cancel()
+	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
+	if out, ok := errors.AsType[*platform.Outage](err); ok {
+		if _, _, err := s.Book.Failed(ctx, conn, out); err != nil {
+			return "", 0, err
+		}
+		reading.No, reading.Hint, reading.Doubt = 0, true, models.APIDown
+		if out.Throttled {
+			reading.Doubt = models.Throttled
+		}
+		id, err := s.apply(ctx, reading, nil)
+		return Unavailable, id, err
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("reconcile: read %s: %w", ref.Kind, err)
+	}
+	if err := s.Book.Answered(ctx, conn); err != nil {
+		return "", 0, err
+	}
+	o, ok := seen[ref]
+	if !ok {
+		o = models.Observation{Ref: ref, Absence: models.Gone}
+	}
+	o.Basis, o.Read = models.Official, began
+	reading.Seen = &o
+	var out ledger.Outcome
+	id, err := s.apply(ctx, reading, &out)
+	switch {
+	case err != nil:
+		return "", 0, err
+	case o.Absence != models.Present && id == 0:
+		return "", 0, models.Fail(models.NotFound, "error.platform_unknown_ref")
+	case len(out.Problems) > 0 || o.Absence != models.Present:
+		return Exception, id, nil
+	case out.Moved:
+		return Moved, id, nil
+	}
+	return Same, id, nil
+}
+
+func (s *Resync) apply(ctx context.Context, r ledger.Reading, out *ledger.Outcome) (int64, error) {
+	var last ledger.Outcome
+	err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+		again := r
+		if r.Seen != nil {
+			c := *r.Seen
+			again.Seen = &c
+		}
+		var err error
+		last, err = s.Ledger.Apply(ctx, tx, again)
+		return err
+	})
+	if out != nil {
+		*out = last
+	}
+	return last.OrderID, err
+}
