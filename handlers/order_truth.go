@@ -65,7 +65,12 @@ func axisRow(f models.OrderFile, target models.Target, a models.Axis, said []say
 		if c, ok := nowClaim(f, o, a); ok {
 			decides := decided && want.By.Connection == o.Connection && want.By.Ref == o.Ref
 			c.Differs = c.State != "" && c.State != ours.State && (decides || want.Disputed)
-			row.Now = append(row.Now, c)
+			// Whoever decides the axis speaks first.
+			at := len(row.Now)
+			if decides {
+				at = 0
+			}
+			row.Now = slices.Insert(row.Now, at, c)
 		}
 	}
 	down := decided && f.Health[want.By.Connection].State == models.APIDownState
@@ -113,7 +118,7 @@ func nowClaim(f models.OrderFile, o models.Object, a models.Axis) (views.Claim, 
 		case state == models.APINone:
 			return views.Claim{Text: locale.Say("truth.no_api"), By: o.Platform}, stated
 		case state == models.APIDownState:
-			return views.Claim{Text: cannotAsk(f, o), By: o.Platform}, true
+			return views.Claim{Text: cannotAsk(f, o)}, true
 		case o.Reads[a]:
 			return views.Claim{Text: locale.Say("truth.not_read"), By: o.Platform}, true
 		}
@@ -129,7 +134,7 @@ func nowClaim(f models.OrderFile, o models.Object, a models.Axis) (views.Claim, 
 	c := stateClaim(a, s)
 	c.At = o.Official.Read
 	if state == models.APIDownState {
-		return views.Claim{Text: cannotAsk(f, o), By: o.Platform, Last: &c}, true
+		return views.Claim{Text: cannotAsk(f, o), Last: &c}, true
 	}
 	c.By = o.Platform
 	return c, true
@@ -145,9 +150,9 @@ func saidOf(o models.Object, a models.Axis) (models.Statement, bool) {
 
 func cannotAsk(f models.OrderFile, o models.Object) locale.Text {
 	if since := f.Health[o.Connection].Since; !since.IsZero() {
-		return locale.Say("truth.cannot_ask_since", since)
+		return locale.Say("truth.cannot_ask_since", o.Platform, since)
 	}
-	return locale.Say("truth.cannot_ask")
+	return locale.Say("truth.cannot_ask", o.Platform)
 }
 
 // A sum is one of the amounts that stand beside each other.
@@ -194,7 +199,7 @@ func sumRow(f models.OrderFile, s sum, said []saying) views.TruthRow {
 			}
 		}
 		if down != nil {
-			c = views.Claim{Text: *down, By: p, Last: &views.Claim{Sum: c.Sum, At: c.At}}
+			c = views.Claim{Text: *down, Last: &views.Claim{Sum: c.Sum, At: c.At}}
 		}
 		row.Now = append(row.Now, c)
 	}
