@@ -58,7 +58,6 @@ func TestServerIsPrivateAndSilentAboutStatements(t *testing.T) {
 		"unix_socket_directories": "",
 		"password_encryption":     "scram-sha-256",
 		"server_encoding":         "UTF8",
-		"lc_collate":              mustAsk(t, s.DSN(), "SELECT datcollate FROM pg_database WHERE datname = 'postgres'"),
 		"timezone":                "UTC",
 	} {
 		if got := mustAsk(t, s.DSN(), "SELECT current_setting('"+setting+"')"); got != want {
