@@ -150,7 +150,6 @@ func route(r gin.IRouter, method, path string, chain ...gin.HandlerFunc) {
 type (
 	engineKey  struct{}
 	actorKey   struct{}
-	sessionKey struct{}
 	requestKey struct{}
 	plainKey   struct{}
 )

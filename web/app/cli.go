@@ -76,7 +76,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 func sentence(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*models.Error](err); ok {
-		p := locale.English()
+		p := locale.New(locale.English, time.UTC, time.Now())
 		text = p.T(e.Key, e.Args...)
 		for _, key := range e.Fields {
 			if s := p.T(key); !strings.Contains(text, s) {

@@ -154,10 +154,10 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 }
 
 // pages gives the order page its resync.
-type pages struct{ *reconcile.Resync }
+type pages struct{ of *reconcile.Resync }
 
 func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (string, error) {
-	return p.Order(ctx, actor, order)
+	return p.of.Order(ctx, actor, order)
 }
 
 // announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.
