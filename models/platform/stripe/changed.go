@@ -12,14 +12,14 @@ import (
 	"counterfoil/models/platform"
 )
 
-// Read only: where each kind is listed, and what it is called in a body.
-var lists = []struct{ kind, path, object string }{
-	{kindEvent, "/v1/events", "event"},
-	{kindIntent, "/v1/payment_intents", "payment_intent"},
-	{kindCharge, "/v1/charges", "charge"},
-	{kindRefund, "/v1/refunds", "refund"},
-	{kindDispute, "/v1/disputes", "dispute"},
-	{kindSession, "/v1/checkout/sessions", "checkout.session"},
+// lists says where each kind is listed. Read only.
+var lists = []struct{ kind, path string }{
+	{kindEvent, "/v1/events"},
+	{kindIntent, "/v1/payment_intents"},
+	{kindCharge, "/v1/charges"},
+	{kindRefund, "/v1/refunds"},
+	{kindDispute, "/v1/disputes"},
+	{kindSession, "/v1/checkout/sessions"},
 }
 
 // Kinds of objects that Changed lists. Events tell every change of the last 30 days;
@@ -36,7 +36,7 @@ func (a *Adapter) Kinds() []string {
 // the payment intents wherever the list names them. It covers the connection's own
 // account only; connected accounts have lists of their own.
 func (a *Adapter) Changed(ctx context.Context, w platform.Window) (platform.Batch, error) {
-	i := slices.IndexFunc(lists, func(l struct{ kind, path, object string }) bool { return l.kind == either(w.Kind, kindEvent) })
+	i := slices.IndexFunc(lists, func(l struct{ kind, path string }) bool { return l.kind == either(w.Kind, kindEvent) })
 	if i < 0 {
 		return platform.Batch{}, fmt.Errorf("stripe: there is no list of %q", w.Kind)
 	}
@@ -60,12 +60,9 @@ func (a *Adapter) Changed(ctx context.Context, w platform.Window) (platform.Batc
 	var b platform.Batch
 	last := ""
 	for _, raw := range page.Data {
-		var e envelope
-		if json.Unmarshal(raw, &e) != nil {
-			continue
-		}
+		e := split(raw)
 		last = e.text("id")
-		ref := snapshotObject(raw, "")
+		ref := snapshotObject(e, "")
 		if lists[i].kind == kindEvent {
 			ref = a.notice(e, time.Time{}).Object
 		}

@@ -185,7 +185,14 @@ func (p payment) sums(o *models.Observation) {
 	if in > 0 {
 		part.Amount, part.Counts = in, true
 	}
-	o.Parts = append(o.Parts, part)
+	addPart(o, part)
+}
+
+// addPart leaves out what has no id: it couldn't be told from another one.
+func addPart(o *models.Observation, p models.Part) {
+	if p.ID != "" {
+		o.Parts = append(o.Parts, p)
+	}
 }
 
 // received is what a charge brought in. Old versions don't say how much was captured.

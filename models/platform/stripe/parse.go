@@ -13,28 +13,14 @@ import (
 	"counterfoil/models/platform"
 )
 
-// An envelope holds the top level of an event. Events have been shaped differently
-// over the years, so each field is read by itself and none can spoil the others.
-type envelope map[string]json.RawMessage
-
-// read decodes one field and leaves into alone where it can't be.
-func (e envelope) read(field string, into any) {
-	if raw, ok := e[field]; ok {
-		_ = json.Unmarshal(raw, into)
-	}
-}
-
-func (e envelope) text(field string) string {
-	var s string
-	e.read(field, &s)
-	return s
-}
-
 // Parse reads a snapshot or a thin event. What can't be read is kept as an
 // anonymous notice without an object.
 func (a *Adapter) Parse(r platform.Request, now time.Time) models.Notice {
-	var e envelope
-	if json.Unmarshal(r.Body, &e) != nil || e == nil {
+	if !json.Valid(r.Body) {
+		return models.Notice{Anonymous: true, Content: sha256.Sum256(r.Body)}
+	}
+	e := split(r.Body)
+	if e == nil {
 		return models.Notice{Anonymous: true, Content: sha256.Sum256(r.Body)}
 	}
 	return a.notice(e, now)
@@ -66,11 +52,11 @@ func (a *Adapter) notice(e envelope, now time.Time) models.Notice {
 		n.Object = thinObject(e["related_object"], n.Account)
 		return n
 	}
-	var data envelope
-	e.read("data", &data)
-	n.Object = snapshotObject(data["object"], n.Account)
+	object := split(e["data"])["object"]
+	fields := split(object)
+	n.Object = snapshotObject(fields, n.Account)
 	if !n.Object.Zero() {
-		n.Said = a.said(data["object"], n, live, now)
+		n.Said = a.said(fields.text("object"), object, n, live, now)
 	}
 	return n
 }
@@ -102,9 +88,7 @@ func occurred(raw json.RawMessage) time.Time {
 // stood there alone, in thin events it stands under reason.
 func act(e envelope) string {
 	raw := e["request"]
-	var reason envelope
-	e.read("reason", &reason)
-	if inner, ok := reason["request"]; ok {
+	if inner, ok := split(e["reason"])["request"]; ok {
 		raw = inner
 	}
 	var bare string
@@ -155,18 +139,12 @@ func thinObject(raw json.RawMessage, account string) models.ObjectRef {
 
 // snapshotObject names what to ask for: the payment intent wherever the body knows
 // it, so that all events of one payment cost one reading.
-func snapshotObject(raw json.RawMessage, account string) models.ObjectRef {
-	var o envelope
-	if json.Unmarshal(raw, &o) != nil {
-		return models.ObjectRef{}
-	}
+func snapshotObject(o envelope, account string) models.ObjectRef {
 	var own, intent, charge, payment id
 	o.read("id", &own)
 	o.read("payment_intent", &intent)
 	o.read("charge", &charge)
-	var inner envelope
-	o.read("payment", &inner)
-	inner.read("payment_intent", &payment)
+	split(o["payment"]).read("payment_intent", &payment)
 
 	object := o.text("object")
 	switch {

@@ -64,10 +64,13 @@ func (p payment) refundParts(o *models.Observation, received int64) tally {
 	for _, re := range p.refunds {
 		word := clean(re.Status)
 		code, known := currency(re.Currency)
-		part := models.Part{Axis: models.Refund, ID: clean(re.ID), Word: word, Currency: code, At: at(re.Created), Note: clean(either(re.FailureReason, re.PendingReason))}
+		part := models.Part{Axis: models.Refund, ID: clean(re.ID), Word: word, At: at(re.Created), Note: clean(either(re.FailureReason, re.PendingReason))}
 		fits := known && re.Amount != nil && (o.Amounts == nil || o.Amounts.Currency == code)
-		if fits {
-			part.Amount, fits = minor(*re.Amount, code)
+		if known && re.Amount != nil {
+			var exact bool
+			part.Currency = code
+			part.Amount, exact = minor(*re.Amount, code)
+			fits = fits && exact
 		}
 		if !fits {
 			t.odd = true
@@ -98,7 +101,7 @@ func (p payment) refundParts(o *models.Observation, received int64) tally {
 		if part.At.After(t.last) {
 			t.last = part.At
 		}
-		o.Parts = append(o.Parts, part)
+		addPart(o, part)
 	}
 	slices.Sort(t.words)
 	return t
@@ -143,7 +146,7 @@ func (p payment) disputed(o *models.Observation) {
 			part.Currency = code
 			part.Amount, _ = minor(*d.Amount, code)
 		}
-		o.Parts = append(o.Parts, part)
+		addPart(o, part)
 		if !known {
 			o.Faults = append(o.Faults, unknown(models.Dispute, fieldDispute, word))
 			s = models.Statement{Word: word, Unclear: true, At: part.At}

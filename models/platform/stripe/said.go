@@ -10,14 +10,9 @@ import (
 // said is what a snapshot event states by itself: for showing beside the official
 // reading, and for connections without one. Nil where it states nothing. Stripe's
 // objects carry no time of their last change, so the event's own time stands for it.
-func (a *Adapter) said(raw json.RawMessage, n models.Notice, live *bool, now time.Time) *models.Observation {
+func (a *Adapter) said(object string, raw json.RawMessage, n models.Notice, live *bool, now time.Time) *models.Observation {
 	o := models.Observation{Ref: n.Object, Basis: models.Reported, Read: now, Changed: n.Occurred, Test: n.Test, Live: live,
 		Axes: map[models.Axis]models.Statement{}}
-	var kind envelope
-	if json.Unmarshal(raw, &kind) != nil {
-		return nil
-	}
-	object := kind.text("object")
 	read, ok := map[string]func(json.RawMessage, *models.Observation) error{
 		"payment_intent": a.saidIntent, "charge": a.saidCharge, "refund": a.saidRefund,
 		"dispute": a.saidDispute, "checkout.session": a.saidSession,

@@ -147,7 +147,7 @@ func (a *Adapter) Settings() []models.Setting {
 		{Name: "mode", Value: either(a.mode, "unchecked")},
 		{Name: "order_key", Value: a.orderKey},
 		{Name: "api_version", Value: a.version},
-		{Name: "tolerance", Value: a.tolerance.String()},
+		{Name: "tolerance", Value: either(a.cfg.Settings["tolerance"], defaultTolerance.String())},
 		{Name: "rate", Value: either(a.cfg.Settings["rate"], fmt.Sprint(defaultRate))},
 	}
 	for i, s := range values {
