@@ -1434,7 +1434,7 @@ func problem(p Page, m ErrorModel) templ.Component {
 // said as what they are for people: their mistake or ours.
 func problemKey(status int) string {
 	switch status {
-	case 403, 404, 422, 500, 503:
+	case 401, 403, 404, 405, 409, 422, 500, 503:
 		return "problem." + strconv.Itoa(status)
 	}
 	if status < 500 {
