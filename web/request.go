@@ -54,9 +54,13 @@ func (e *Engine) log(c *gin.Context) {
 	if !e.options.Log.Enabled(ctx, level) {
 		return
 	}
+	user := ""
+	if actor := Actor(c); actor.Role != "" {
+		user = actor.ID()
+	}
 	e.options.Log.LogAttrs(ctx, level, "request",
 		slog.String("request_id", RequestID(c)), slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
-		slog.Int("status", c.Writer.Status()), slog.Duration("took", time.Since(start)), slog.String("user", Actor(c).ID()))
+		slog.Int("status", c.Writer.Status()), slog.Duration("took", time.Since(start)), slog.String("user", user))
 }
 
 // policy lets pages load and send to this origin only.
