@@ -2,6 +2,8 @@ module counterfoil
 
 go 1.26.8
 
+ignore ./data
+
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/a-h/parse v0.0.42 // indirect

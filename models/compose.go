@@ -263,12 +263,17 @@ func RefundState(received, refunded int64, pending bool) State {
 // the platform's time. Equal time with different content makes the axis unclear.
 // What was said twice changes nothing.
 func MergeSaid(old *Observation, said Observation) Observation {
+	axes := make(map[Axis]Statement, len(said.Axes))
 	for a, s := range said.Axes {
 		if s.At.IsZero() {
 			s.At = said.Changed
-			said.Axes[a] = s
 		}
+		if s.Version == 0 {
+			s.Version = said.Version
+		}
+		axes[a] = s
 	}
+	said.Axes = axes
 	if old == nil {
 		return said
 	}
@@ -287,11 +292,11 @@ func MergeSaid(old *Observation, said Observation) Observation {
 		case !known:
 			merged.Axes[a] = s
 		case s.State == was.State && s.Word == was.Word:
-			if s.At.After(was.At) {
+			if sayOrder(s.Version, was.Version, s.At, was.At) > 0 {
 				merged.Axes[a] = s
 			}
 		default:
-			switch sayOrder(said.Version, old.Version, s.At, was.At) {
+			switch sayOrder(s.Version, was.Version, s.At, was.At) {
 			case 1:
 				merged.Axes[a] = s
 			case 0:

@@ -36,9 +36,10 @@ type Statement struct {
 	// Unclear: the word is unknown or contradicts another. On payment and refund
 	// State is then Review; on the other axes State is empty and ours stays.
 	Unclear bool `json:"unclear,omitempty"`
-	// At is when the platform says that it became so; reported statements are
-	// judged by it, axis by axis.
-	At time.Time `json:"at,omitzero"`
+	// At is when the platform says that it became so, Version its counter where it
+	// has one; reported statements are judged by them, axis by axis.
+	At      time.Time `json:"at,omitzero"`
+	Version int64     `json:"version,omitempty"`
 }
 
 // A Part is one payment, refund, dispute, shipment or return behind an axis,

@@ -124,7 +124,7 @@ func (r reads) Events(ctx context.Context, q models.EventQuery) (models.Page[mod
 // EventFile reads a notification with everything its page shows.
 func (r reads) EventFile(ctx context.Context, id int64) (models.EventFile, error) {
 	var row struct {
-		eventRow
+		Row          eventRow `gorm:"embedded"`
 		ConnectionID int64
 		Act          string
 		Digest       []byte
@@ -141,7 +141,7 @@ func (r reads) EventFile(ctx context.Context, id int64) (models.EventFile, error
 WHERE e.id = ?`, id); err != nil {
 		return models.EventFile{}, err
 	}
-	f := models.EventFile{Event: row.event(), ConnectionID: row.ConnectionID, Act: row.Act, Digest: hex.EncodeToString(row.Digest), Size: row.Size,
+	f := models.EventFile{Event: row.Row.event(), ConnectionID: row.ConnectionID, Act: row.Act, Digest: hex.EncodeToString(row.Digest), Size: row.Size,
 		RequestID: row.RequestID, Secret: row.Secret, Conflicts: row.Conflicts}
 	if row.SkewMs != nil {
 		f.SkewKnown, f.Skew = true, time.Duration(*row.SkewMs)*time.Millisecond
@@ -174,7 +174,7 @@ WHERE e.id = ?`, id); err != nil {
 		f.Attempts = append(f.Attempts, models.Try{At: t.At.UTC(), Outcome: t.Outcome, Error: t.Error})
 	}
 	f.Relatives, err = r.eventsWhere(ctx, `e.connection_id = ? AND e.id <> ? AND ((e.object_kind = ? AND e.object_ref = ? AND e.account = ? AND e.object_ref <> '') OR (e.act = ? AND e.act <> ''))`,
-		20, row.ConnectionID, id, row.ObjectKind, row.ObjectRef, row.Account, row.Act)
+		20, row.ConnectionID, id, row.Row.ObjectKind, row.Row.ObjectRef, row.Row.Account, row.Act)
 	return f, err
 }
 

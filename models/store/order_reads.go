@@ -132,7 +132,7 @@ func (r reads) Orders(ctx context.Context, f OrderFilter) (models.Page[models.Or
 	f.verification(w)
 	limit := pageSize(f.Limit)
 	var rows []struct {
-		orderRow
+		Row        orderRow `gorm:"embedded"`
 		Shop       string
 		ShopName   string
 		Connection string
@@ -159,10 +159,10 @@ ORDER BY o.id DESC`, append(w.args, limit+1)...)
 	}
 	for i, row := range rows {
 		if i == limit {
-			page.Next = strconv.FormatInt(rows[i-1].ID, 10)
+			page.Next = strconv.FormatInt(rows[i-1].Row.ID, 10)
 			break
 		}
-		o, err := row.order()
+		o, err := row.Row.order()
 		if err != nil {
 			return page, err
 		}
@@ -248,7 +248,7 @@ func likePrefix(s string) string { return likeEscape.Replace(s) + "%" }
 // with the order that it became part of.
 func (r reads) OrderFile(ctx context.Context, id int64) (models.OrderFile, error) {
 	var row struct {
-		orderRow
+		Row        orderRow `gorm:"embedded"`
 		Shop       string
 		ShopName   string
 		Connection string
@@ -263,7 +263,7 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 	if err != nil {
 		return models.OrderFile{}, err
 	}
-	o, err := row.order()
+	o, err := row.Row.order()
 	if err != nil {
 		return models.OrderFile{}, err
 	}
