@@ -93,9 +93,10 @@ func (a *Adapter) learn(s *shape, r reply, asked map[string]bool) bool {
 var errTooDear = errors.New("shopify: one order costs more than a query may")
 
 // Fetch reads orders as they stand now; returns and fulfillment orders lead to
-// their order. An order that can't be found while a return or fulfillment order of
-// it can lies outside the readable window; otherwise Shopify doesn't tell a deleted
-// order from one that is too old for us, and it counts as gone.
+// their order. An order that can't be found while a fulfillment order names it lies
+// outside the readable window; otherwise Shopify doesn't tell a deleted order from
+// one that is too old for us, and it counts as gone: whoever knows when it was
+// placed can tell.
 func (a *Adapter) Fetch(ctx context.Context, refs []models.ObjectRef) (map[models.ObjectRef]models.Observation, error) {
 	f := &fetch{a: a, began: a.cfg.Now(), out: map[models.ObjectRef]models.Observation{}, orders: map[string][]models.ObjectRef{}, proven: map[string]bool{}}
 	var led []models.ObjectRef

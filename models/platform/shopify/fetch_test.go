@@ -109,7 +109,7 @@ func TestAnOrderIsReadAsItStands(t *testing.T) {
 		{"return declined", []func(shop) act{pay, ship(0), wish, func(s shop) act { return s.DeclineReturn }}, "paid none none fulfilled active declined", "128000 128000 0", ""},
 		{"return called off", []func(shop) act{pay, ship(0), wish, func(s shop) act { return s.CancelReturn }}, "paid none none fulfilled active none", "128000 128000 0", ""},
 		{"second return", []func(shop) act{pay, ship(0), wish, func(s shop) act { return s.DeclineReturn }, wish}, "paid none none fulfilled active requested", "128000 128000 0", ""},
-		{"return failed", []func(shop) act{pay, word("returnStatus", "RETURN_FAILED")}, "paid none none unfulfilled active ?", "128000 128000 0", ""},
+		{"return failed", []func(shop) act{pay, word("returnStatus", "RETURN_FAILED")}, "paid none none unfulfilled active ?", "128000 128000 0", "unknown_status returnStatus=RETURN_FAILED"},
 		{"unknown payment", []func(shop) act{pay, word("displayFinancialStatus", "CRYPTO_PENDING")}, "review? none none unfulfilled active none", "128000 128000 0", "unknown_status displayFinancialStatus=CRYPTO_PENDING"},
 		{"unknown shipment", []func(shop) act{word("displayFulfillmentStatus", "TELEPORTED")}, "pending none none ? active none", "128000 0 0", "unknown_status displayFulfillmentStatus=TELEPORTED"},
 		{"unknown return", []func(shop) act{word("returnStatus", "LOST_AT_SEA")}, "pending none none unfulfilled active ?", "128000 0 0", "unknown_status returnStatus=LOST_AT_SEA"},

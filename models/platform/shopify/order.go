@@ -380,8 +380,6 @@ func (d *decoder) returns() {
 	case !known:
 		d.unknown(models.Return, fieldReturn, word)
 		d.state(models.Return, unclear(models.Return, word))
-	case state == "":
-		d.state(models.Return, unclear(models.Return, word))
 	default:
 		d.state(models.Return, models.Statement{State: state, Word: word})
 	}

@@ -15,7 +15,7 @@ import (
 // longestID bounds the ids of deliveries and acts; Shopify's are UUIDs.
 const longestID = 200
 
-// about lists the topics that are about orders; what begins with one of elsewhere isn't.
+// about lists the topics that are about orders; what begins like one of elsewhere isn't.
 var (
 	about = []string{
 		"orders/create", "orders/paid", "orders/updated", "orders/cancelled", "orders/fulfilled", "orders/partially_fulfilled",
@@ -27,7 +27,7 @@ var (
 	}
 	aboutPrefixes = []string{"fulfillment_orders/"}
 	elsewhere     = []string{
-		"app/", "app_purchases_one_time/", "app_subscriptions/", "audit_events/", "bulk_operations/", "carts/", "channels/", "checkouts/",
+		"app/", "app_purchases_one_time/", "app_subscriptions/", "audit_events/", "bulk_operations/", "carts/create", "carts/update", "channels/", "checkouts/",
 		"collection_listings/", "collection_publications/", "collections/", "companies/", "company_contact_roles/",
 		"company_contacts/", "company_locations/", "customer_account_settings/", "customer_groups/", "customer_payment_methods/",
 		"customer_tags/", "customers/", "customers_email_marketing_consent/", "customers_marketing_consent/", "discounts/", "domains/",

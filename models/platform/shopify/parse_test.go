@@ -28,7 +28,7 @@ func TestWordsGolden(t *testing.T) {
 		if word == "" {
 			word = "null"
 		}
-		if w.State != "" && !w.Axis.Has(w.State) {
+		if !w.Axis.Has(w.State) {
 			t.Errorf("%s has no state %s", w.Axis, w.State)
 		}
 		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%s\n", w.Field, word, w.Axis, w.State, w.Note)
@@ -92,6 +92,7 @@ func TestVerify(t *testing.T) {
 		{"wrong secret and shop", []string{"else"}, with(set("X-Shopify-Shop-Domain", "other.myshopify.com")), 0, platform.SignatureWrong, platform.CauseOtherShop},
 		{"body changed", []string{"new"}, with(func(r *platform.Request) { r.Body[6] = '2' }), 0, platform.SignatureWrong, platform.CauseUnknown},
 		{"body cut", []string{"new"}, with(func(r *platform.Request) { r.Body = r.Body[:4] }), 0, platform.SignatureWrong, platform.CauseUnknown},
+		{"an empty secret", []string{""}, with(set("X-Shopify-Hmac-Sha256", "6CJ7tP/rFFHsDS6IaohlB3ezVdB4HOijACxLExMVDTY=")), 0, platform.SignatureWrong, platform.CauseUnknown},
 		{"no body", []string{"new"}, with(func(r *platform.Request) { r.Body = nil }), 0, platform.SignatureWrong, platform.CauseUnknown},
 		{"test of the admin", []string{"new"}, platform.Request{Header: test.Header, Body: test.Body}, 0, platform.SignatureWrong, platform.CauseAdminKey},
 		{"test of the admin with its key", []string{"new", "key of the admin"}, platform.Request{Header: test.Header, Body: test.Body}, 1, "", ""},

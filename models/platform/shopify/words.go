@@ -33,8 +33,8 @@ const (
 )
 
 // Words is the table from Shopify's words to states. Where a word has two rows the
-// first holds under its condition, the second otherwise. An empty state: the word
-// is known and a person looks at it.
+// first holds under its condition, the second otherwise. RETURN_FAILED is left out
+// on purpose: like every word that isn't here it holds its axis for review.
 func Words() []platform.Word {
 	var t []platform.Word
 	add := func(field string, axis models.Axis, state models.State, note string, words ...string) {
@@ -100,7 +100,6 @@ func Words() []platform.Word {
 	add(fieldReturn, models.Return, models.ReturnReceived, "", "RETURNED")
 	add(fieldReturn, models.Return, models.ReturnDeclined, "the newest return is DECLINED", "NO_RETURN")
 	add(fieldReturn, models.Return, models.ReturnNone, otherwise, "NO_RETURN")
-	add(fieldReturn, models.Return, "", "held for review", "RETURN_FAILED")
 	add(fieldReturnPart, models.Return, models.ReturnRequested, "", "REQUESTED")
 	add(fieldReturnPart, models.Return, models.ReturnInProgress, "", "OPEN")
 	add(fieldReturnPart, models.Return, models.ReturnReceived, "", "CLOSED")
