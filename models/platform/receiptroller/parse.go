@@ -1,6 +1,7 @@
 package receiptroller
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -13,10 +14,10 @@ import (
 // eventIDHeader repeats the body's event_id, outside the signature.
 const eventIDHeader = "X-RR-Event-Id"
 
-// Parse reads an event's identity and what it reports. An event about a receipt
-// that names too little to be asked for has an Object with its kind and no id, so
-// that it can be told from one that isn't about receipts; if at least the receipt's
-// id is known, the reported observation goes by that id alone.
+// Parse reads an event's identity and what it reports. An event about a receipt that
+// names too little to be asked for has no Object; if at least the receipt's id is
+// known, the reported observation goes by that id alone. One that names nothing at
+// all isn't Known, so that it is counted where people see it.
 //
 // Floor stays zero: a fetched receipt carries no time or version to compare with.
 func (a *Adapter) Parse(r platform.Request, now time.Time) models.Notice {
@@ -38,21 +39,16 @@ func (a *Adapter) Parse(r platform.Request, now time.Time) models.Notice {
 		n.Account = org
 	}
 	about := strings.HasPrefix(n.Topic, "receipt.")
-	n.Known = about || strings.HasPrefix(n.Topic, "product.") || isInventory(n.Topic, data)
-	ref, whole := a.reference(rc)
-	switch {
-	case whole && (about || !n.Known):
+	other := strings.HasPrefix(n.Topic, "product.") || !about && isInventory(n.Topic, data)
+	if ref, whole := a.reference(rc); whole && !other {
 		n.Object = ref
-	case about:
-		n.Object = models.ObjectRef{Account: n.Account, Kind: receiptKind}
-		if n.Account == "" {
-			n.Object.Account = a.account
-		}
 	}
+	met := n.Topic == topicIssued || n.Topic == topicRefunded
+	n.Known = other || met && usable(rc.id.text)
 	if about && usable(rc.id.text) {
 		by := n.Object
 		if by.Zero() {
-			by.ID = rc.id.text
+			by = models.ObjectRef{Account: cmp.Or(n.Account, a.account), Kind: receiptKind, ID: rc.id.text}
 		}
 		n.Said = a.said(n, by, rc, now)
 	}

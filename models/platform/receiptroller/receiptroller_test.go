@@ -15,7 +15,6 @@ import (
 
 	"counterfoil/models"
 	"counterfoil/models/platform"
-	"counterfoil/models/platform/platformtest"
 	"counterfoil/models/platform/receiptroller"
 	"counterfoil/models/platform/sandbox"
 )
@@ -26,14 +25,6 @@ const org, secret = "org1", "first-secret"
 
 // noon is a time in the middle of a month, in Tokyo too.
 func noon() time.Time { return time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC) }
-
-func make2(cfg platform.Config) (platform.Adapter, error) {
-	a, err := receiptroller.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
-}
 
 // fast is a config whose calls needn't wait for each other.
 func fast(url string) platform.Config {
@@ -72,40 +63,6 @@ func answers(t testing.TB, status int, body string) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-func TestPromises(t *testing.T) {
-	t.Parallel()
-	sign := func(with string, at time.Time) *sandbox.ReceiptRoller {
-		return sandbox.NewReceiptRoller(org, with, func() time.Time { return at })
-	}
-	platformtest.Run(t, platformtest.Fixture{
-		Make:    make2,
-		Config:  platform.Config{Account: org, UserName: "console@shop.example", Password: "sandbox-password", Settings: map[string]string{"rate": "10000", "currency": "HKD"}},
-		Now:     noon(),
-		Secrets: [2]string{secret, "second-secret"},
-		Genuine: func(with string, at time.Time) platform.Request {
-			_, n := sign(with, at).Issue(sandbox.Receipt{})
-			return platform.Request{Header: n.Header, Body: n.Body}
-		},
-		Unknown: func(with string, at time.Time) platform.Request {
-			n := sign(with, at).Sign("loyalty.joined", "evt_1", []byte(`{"event_id":"evt_1","type":"loyalty.joined","occurred_at":"2026-11-15T03:00:00.000Z","data":{}}`), at)
-			return platform.Request{Header: n.Header, Body: n.Body}
-		},
-		Timed:     true,
-		Signature: "X-RR-Signature",
-		Serve: func(t testing.TB) platformtest.Server {
-			p, url := shop(t)
-			r, _ := p.Issue(sandbox.Receipt{})
-			p.Issue(sandbox.Receipt{})
-			return platformtest.Server{URL: url, Switches: p.Switches, Existing: ref(r.Path()), Missing: ref(r.Path() + "x"), Since: noon().AddDate(0, -2, 0), Until: noon()}
-		},
-		Wrong: func(cfg platform.Config) platform.Config {
-			cfg.Password += "x"
-			return cfg
-		},
-		Words: receiptroller.Words(),
-	})
 }
 
 func TestWords(t *testing.T) {
