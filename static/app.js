@@ -47,9 +47,16 @@
     act(e);
   });
 
-  // Copy. Plain http on another host has no clipboard API; the old way still works there.
+  // Copy. Plain http on another host has no clipboard API, and a browser may refuse it;
+  // the old way still works there.
   async function copy(text) {
-    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    try {
+      return await navigator.clipboard.writeText(text);
+    } catch {
+      old(text);
+    }
+  }
+  function old(text) {
     const area = document.createElement("textarea");
     area.value = text;
     area.className = "vh";
@@ -67,7 +74,7 @@
         say(live.dataset.copied);
         button.classList.add("copy--done");
         setTimeout(() => { button.classList.remove("copy--done"); say(""); }, 1500);
-      }, () => {});
+      });
       return;
     }
     const opener = e.target.closest("[data-open]");

@@ -43,6 +43,9 @@ func TestCataloguesAreWellFormed(t *testing.T) {
 			if !ok {
 				t.Errorf("%s: %s isn't in the English catalogue", lang, key)
 			}
+			if _, ok := catalogues[Chinese][key]; !ok {
+				t.Errorf("%s: %s isn't in the Chinese catalogue", lang, key)
+			}
 			if m.Other == "" {
 				t.Errorf("%s: %s is empty", lang, key)
 			}
@@ -163,7 +166,7 @@ func TestKeysAndSourcesAgree(t *testing.T) {
 	t.Parallel()
 	code := sources(t)
 	words := catalogues[English]
-	said := regexp.MustCompile(`(?:\bT\(ctx, |\bT\(c\.Request\.Context\(\), |\.T\(|\bSay\(|\bFail\([\w.]+, |\bFlash(?:Bad)?\(c, |\bKey: )"([a-z0-9_]+(?:\.[a-z0-9_]+)*\.?)"(\s*\+)?`)
+	said := regexp.MustCompile(`(?:\bT\(ctx, |\bT\(c\.Request\.Context\(\), |\.T\(|\bSay\(|\bFail\([\w.]+, |\bFlash(?:Bad)?\(c, |\bKey: )"([a-z0-9_]+\.(?:[a-z0-9_]+\.?)*)"(\s*\+)?`)
 	keys := slices.Sorted(maps.Keys(words))
 	for _, m := range said.FindAllStringSubmatch(code, -1) {
 		at, exact := slices.BinarySearch(keys, m[1])
