@@ -17,7 +17,7 @@ func orderWork(f models.OrderFile) []views.CaseModel {
 	var work []views.CaseModel
 	for _, e := range f.Exceptions {
 		if e.State == "open" {
-			work = append(work, exceptionCase(e))
+			work = append(work, exceptionCase(e, f.Currency))
 		}
 	}
 	for _, e := range f.Waiting {
@@ -41,7 +41,7 @@ func exceptionTitle(e models.Exception) locale.Text {
 	return locale.Say("exception.title", kind, locale.Say("axis."+string(e.Axis)))
 }
 
-func exceptionCase(e models.Exception) views.CaseModel {
+func exceptionCase(e models.Exception, currency string) views.CaseModel {
 	handling := handlingOf(e.Kind, e.Axis)
 	c := views.CaseModel{
 		Icon: "review", Urgency: handling.urgency, Title: exceptionTitle(e), Who: handling.who,
@@ -52,17 +52,25 @@ func exceptionCase(e models.Exception) views.CaseModel {
 		c.Icon = "alert"
 	}
 	if e.PlatformState != "" && e.LocalState != "" {
-		c.Sides = locale.Say("work.sides", e.PlatformState, localState(e))
+		c.Sides = locale.Say("work.sides", sideOf(e, e.PlatformState, currency), localState(e, currency))
 	}
 	return c
 }
 
-// localState is our side of an exception: a state by its word, anything else as it stands.
-func localState(e models.Exception) any {
+// localState is our side of an exception: a state by its word, a sum as money.
+func localState(e models.Exception, currency string) any {
 	if e.Axis.Has(models.State(e.LocalState)) {
 		return locale.Say("state." + string(e.Axis) + "." + e.LocalState)
 	}
-	return e.LocalState
+	return sideOf(e, e.LocalState, currency)
+}
+
+// sideOf is a side as it stands, but a sum of an exception about amounts as money.
+func sideOf(e models.Exception, side, currency string) any {
+	if minor, err := models.Minor(side, currency); err == nil && e.Kind == models.AmountDiffers && currency != "" {
+		return locale.Money{Minor: minor, Currency: currency}
+	}
+	return side
 }
 
 func orDash(values ...string) string {
@@ -206,7 +214,9 @@ func ledgerSteps(entries []models.Entry, actor models.Actor) []views.StepModel {
 			continue
 		}
 		s.Text = locale.Say("flow.recorded")
-		s.Sums = []views.SumChange{entrySum(totalSum, e.After, e.After)}
+		if e.After.Currency != "" {
+			s.Sums = []views.SumChange{entrySum(totalSum, e.After, e.After)}
+		}
 		for ; i < len(entries) && firstTogether(e, entries[i]); i++ {
 			s.Set = append(s.Set, views.AxisState{Axis: entries[i].Axis, State: entries[i].To})
 		}

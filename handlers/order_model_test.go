@@ -231,3 +231,44 @@ func TestEveryReasonAndCauseHasItsWords(t *testing.T) {
 		}
 	}
 }
+
+// A capture below the total makes the order partially paid: both sides agree on that,
+// though the payment itself says paid.
+func TestAComposedStateIsNoDifference(t *testing.T) {
+	t.Parallel()
+	f := downOrder()
+	f.Health[shopConn] = models.Health{State: models.APIUp}
+	f.Axes = axisRecords(models.PaymentPartiallyPaid, models.RefundNone, models.DisputeNone, models.FulfillmentUnfulfilled, models.CancellationActive, models.ReturnNone)
+	f.Amounts = models.Amounts{Currency: "HKD", Total: 128000, Received: 100000}
+	f.Objects[0].Official.Axes[models.Payment] = models.Statement{State: models.PaymentAuthorized, Word: "AUTHORIZED"}
+	f.Objects[0].Official.Amounts = &models.Amounts{Currency: "HKD", Total: 128000}
+	f.Objects[1].Official.Amounts = &models.Amounts{Currency: "HKD", Total: 100000, Received: 100000}
+	r := rowOf(t, orderModel(f, supporter, moment).Truth, "axis.payment")
+	if r.Mark != views.Agrees {
+		t.Errorf("%s", r.Mark)
+	}
+	for _, c := range r.Now {
+		if c.Differs {
+			t.Errorf("%s is marked in a row that agrees", c.Word)
+		}
+	}
+}
+
+func TestSumsOfExceptionsAreMoney(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind     models.ExceptionKind
+		side     string
+		currency string
+		want     any
+	}{
+		{models.AmountDiffers, "2861.00", "HKD", locale.Money{Minor: 286100, Currency: "HKD"}},
+		{models.AmountDiffers, "USD", "HKD", "USD"},
+		{models.AmountDiffers, "2861.00", "", "2861.00"},
+		{models.StateDiffers, "2", "HKD", "2"},
+	} {
+		if got := sideOf(models.Exception{Kind: c.kind}, c.side, c.currency); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.kind, c.side, got, c.want)
+		}
+	}
+}

@@ -61,10 +61,18 @@ func axisRow(f models.OrderFile, target models.Target, a models.Axis, said []say
 	want, decided := target.Axes[a]
 	row := views.TruthRow{Label: locale.Say("axis." + string(a)), Mark: views.Unknown}
 	row.Ours = views.Claim{Axis: a, State: ours.State, At: ours.Since, AtPrefix: "truth.since"}
+	down := decided && f.Health[want.By.Connection].State == models.APIDownState
+	switch {
+	case !decided || down || want.Basis != models.Official:
+	case want.State != ours.State && want.State != "" || want.Disputed:
+		row.Mark = views.Differ
+	case !want.Unclear && ours.State != models.Review:
+		row.Mark = views.Agrees
+	}
 	for _, o := range f.Objects {
 		if c, ok := nowClaim(f, o, a); ok {
 			decides := decided && want.By.Connection == o.Connection && want.By.Ref == o.Ref
-			c.Differs = c.State != "" && c.State != ours.State && (decides || want.Disputed)
+			c.Differs = row.Mark == views.Differ && c.State != "" && c.State != ours.State && (decides || want.Disputed)
 			// Whoever decides the axis speaks first.
 			at := len(row.Now)
 			if decides {
@@ -72,14 +80,6 @@ func axisRow(f models.OrderFile, target models.Target, a models.Axis, said []say
 			}
 			row.Now = slices.Insert(row.Now, at, c)
 		}
-	}
-	down := decided && f.Health[want.By.Connection].State == models.APIDownState
-	switch {
-	case !decided || down || want.Basis != models.Official:
-	case want.State != ours.State && want.State != "" || want.Disputed:
-		row.Mark = views.Differ
-	case !want.Unclear:
-		row.Mark = views.Agrees
 	}
 	for _, s := range said {
 		st, ok := s.obs.Axes[a]

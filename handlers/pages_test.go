@@ -121,7 +121,7 @@ func downOrder() models.OrderFile {
 		Waiting: []models.Event{{ID: 501, Connection: "hk-main", Platform: models.Shopify, EventID: "b54557e4-bdd9-4b37-8a5f-bf7d70bcd043", Topic: "orders/cancelled",
 			State: models.EventWaiting, Deliveries: 2, Received: before(17 * time.Minute)}},
 		Exceptions: []models.Exception{
-			{ID: 31, Kind: models.AmountDiffers, Axis: models.Refund, PlatformState: "HK$0.00", LocalState: "HK$180.00", Policy: models.PolicyHold, State: "open", Count: 4, First: before(10 * time.Minute), Last: before(time.Minute)},
+			{ID: 31, Kind: models.AmountDiffers, Axis: models.Refund, PlatformState: "0.00", LocalState: "180.00", Policy: models.PolicyHold, State: "open", Count: 4, First: before(10 * time.Minute), Last: before(time.Minute)},
 			{ID: 30, Kind: models.MissedNotification, Axis: models.Payment, Policy: models.PolicyWait, State: "closed", Count: 1, First: before(50 * time.Hour), Last: before(50 * time.Hour)},
 		},
 	}

@@ -29,5 +29,10 @@ func orderName(e models.Event) string {
 	return e.OrderName
 }
 
+// unfinished tells whether somebody still has to move an event on.
+func unfinished(s models.EventState) bool {
+	return s.Open() || s == models.EventReview || s == models.EventFailed
+}
+
 // longAgo tells whether something happened long enough ago to look twice.
 func longAgo(now, t time.Time, d time.Duration) bool { return !t.IsZero() && now.Sub(t) > d }
