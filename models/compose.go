@@ -1,6 +1,12 @@
 package models
 
-import "time"
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
 
 // An ObjectView is a platform object of an order, as last known, together with
 // what its connection can do.
@@ -47,7 +53,11 @@ func (v ObjectView) statement(a Axis) (Statement, Basis, bool) {
 // amounts are the sums the object states, official first.
 func (v ObjectView) amounts() (*Amounts, Basis) {
 	if o := v.latest(); o != nil && o.Amounts != nil {
-		return o.Amounts, Official
+		a := *o.Amounts
+		if _, basis, ok := v.statement(Refund); ok && basis == Reported && v.Said.Amounts != nil && v.Said.Amounts.Currency == a.Currency {
+			a.Refunded = v.Said.Amounts.Refunded // the API has no call for it
+		}
+		return &a, Official
 	}
 	if v.Said != nil && len(v.Reads) == 0 && v.Said.Amounts != nil {
 		return v.Said.Amounts, Reported
@@ -85,6 +95,11 @@ var goodsRank = map[Platform]int{Shopify: 3, ReceiptRoller: 2, Stripe: 1}
 // Compose puts the objects of one order together.
 func Compose(objects []ObjectView) Target {
 	t := Target{Axes: map[Axis]Want{}}
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b ObjectView) int {
+		return cmp.Or(strings.Compare(string(a.Platform), string(b.Platform)), cmp.Compare(a.Connection, b.Connection),
+			strings.Compare(a.Ref.Account, b.Ref.Account), strings.Compare(a.Ref.Kind, b.Ref.Kind), strings.Compare(a.Ref.ID, b.Ref.ID))
+	})
 	var store *ObjectView
 	var pays []ObjectView
 	for i, v := range objects {
@@ -139,11 +154,15 @@ var disputeRank = map[State]int{DisputeOpen: 3, DisputeLost: 2, DisputeWon: 1}
 // composeAmounts takes the total from the store, the money from the payments
 // where there are any in the same currency, else from the store.
 func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
+	var own *Amounts
+	if store != nil {
+		own, _ = store.amounts()
+	}
 	var sum Amounts
 	counted := false
 	for _, p := range pays {
 		a, _ := p.amounts()
-		if a == nil {
+		if a == nil || !p.sure(own) {
 			continue
 		}
 		if counted && a.Currency != sum.Currency {
@@ -157,10 +176,6 @@ func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
 			sum.Total = max(sum.Total, a.Total)
 		}
 		counted = true
-	}
-	var own *Amounts
-	if store != nil {
-		own, _ = store.amounts()
 	}
 	switch {
 	case own == nil && !counted:
@@ -185,6 +200,14 @@ func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
 	}
 }
 
+// sure tells whether a payment's money counts for the order of a store: a link that a
+// buyer can type counts only while the amount fits, or once the store knows of money itself.
+func (v ObjectView) sure(own *Amounts) bool {
+	a, _ := v.amounts()
+	return v.LinkedBy != LinkReference || own == nil || a == nil || a.Received == 0 || own.Received > 0 ||
+		a.Currency == own.Currency && a.Received == own.Total
+}
+
 // composePayment: the store says how much of the order is paid, the payments say
 // whether that money really came.
 func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
@@ -197,11 +220,13 @@ func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
 	captured, sure := int64(0), true
 	for _, p := range pays {
 		a, _ := p.amounts()
-		if a == nil || own == nil || a.Currency != own.Currency {
+		if !p.sure(own) {
+			sure = false
+			t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "link", Axis: Payment,
+				PlatformState: Decimal(a.Received, a.Currency), LocalState: Decimal(own.Total, own.Currency), Detail: p.Ref.ID})
 			continue
 		}
-		if p.LinkedBy == LinkReference && own.Received == 0 && a.Received != own.Total {
-			sure = false
+		if a == nil || own == nil || a.Currency != own.Currency {
 			continue
 		}
 		captured += a.Received
@@ -229,14 +254,18 @@ func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
 	}
 }
 
-// composeRefund judges several payments by their sums.
+// composeRefund judges by the sums what one payment alone can't know: there are
+// several, or more came in than through this one.
 func (t *Target) composeRefund(pays []ObjectView) {
 	w, ok := t.Axes[Refund]
-	if !ok || t.Amounts == nil || len(pays) < 2 || w.By.Platform != Stripe || w.Unclear {
+	if !ok || t.Amounts == nil || w.By.Platform != Stripe || w.Unclear || len(pays) < 2 && w.State != RefundFull {
 		return
 	}
 	pending := false
 	for _, p := range pays {
+		if a, _ := p.amounts(); a != nil && a.Currency != t.Amounts.Currency {
+			return
+		}
 		s, _, ok := p.statement(Refund)
 		pending = pending || ok && s.State == RefundPending
 	}
@@ -259,88 +288,140 @@ func RefundState(received, refunded int64, pending bool) State {
 }
 
 // MergeSaid adds a reported observation to what payloads said of an object before.
-// Each axis keeps its newest statement: by version where both state one, else by
-// the platform's time. Equal time with different content makes the axis unclear.
-// What was said twice changes nothing.
+// Each axis, and each fact beside them, keeps its newest statement: by version where
+// both state one, else by the platform's time. Equal time with different content
+// makes an axis unclear. The result depends on what was said, never on how often or
+// in which order it came.
 func MergeSaid(old *Observation, said Observation) Observation {
-	axes := make(map[Axis]Statement, len(said.Axes))
-	for a, s := range said.Axes {
-		if s.At.IsZero() {
-			s.At = said.Changed
-		}
-		if s.Version == 0 {
-			s.Version = said.Version
-		}
-		axes[a] = s
-	}
-	said.Axes = axes
+	said = stamped(said)
 	if old == nil {
 		return said
 	}
-	newer := sayOrder(said.Version, old.Version, said.Changed, old.Changed)
-	merged := *old
-	if newer > 0 {
-		merged = said
-	}
-	merged.Axes = map[Axis]Statement{}
-	for a, s := range old.Axes {
-		merged.Axes[a] = s
-	}
-	for a, s := range said.Axes {
-		was, known := merged.Axes[a]
+	was := stamped(*old)
+	merged := newerRest(was, said)
+	merged.Axes = make(map[Axis]Statement, len(Axes))
+	for _, a := range Axes {
+		x, one := was.Axes[a]
+		y, two := said.Axes[a]
 		switch {
-		case !known:
-			merged.Axes[a] = s
-		case s.State == was.State && s.Word == was.Word:
-			if sayOrder(s.Version, was.Version, s.At, was.At) > 0 {
-				merged.Axes[a] = s
-			}
-		default:
-			switch sayOrder(s.Version, was.Version, s.At, was.At) {
-			case 1:
-				merged.Axes[a] = s
-			case 0:
-				s.Unclear = true
-				if a == Payment || a == Refund {
-					s.State = Review
-				} else {
-					s.State = ""
-				}
-				s.Word = joinWords(was.Word, s.Word)
-				merged.Axes[a] = s
-			}
+		case one && two:
+			merged.Axes[a] = newerStatement(a, x, y)
+		case one:
+			merged.Axes[a] = x
+		case two:
+			merged.Axes[a] = y
 		}
 	}
-	if merged.Amounts == nil {
-		merged.Amounts = old.Amounts
-	}
-	if merged.Amounts == nil {
-		merged.Amounts = said.Amounts
-	}
-	if merged.Number == "" {
-		merged.Number = old.Number + said.Number
-	}
-	if merged.Placed.IsZero() {
-		merged.Placed = old.Placed
-	}
-	if merged.Placed.IsZero() {
-		merged.Placed = said.Placed
-	}
-	if merged.Items == nil {
-		merged.Items = old.Items
-	}
+	merged.Stamps = map[string]Stamp{}
+	newerFact(&merged, "amounts", was, said, func(o *Observation) **Amounts { return &o.Amounts })
+	newerFact(&merged, "items", was, said, func(o *Observation) **Items { return &o.Items })
+	newerFact(&merged, "number", was, said, func(o *Observation) *string { return &o.Number })
+	newerFact(&merged, "placed", was, said, func(o *Observation) *time.Time { return &o.Placed })
 	return merged
 }
 
-// joinWords shows two words that contradict each other, in one order whichever came first.
+// stamped gives each statement of an observation the observation's own time and
+// version where it has none of its own.
+func stamped(o Observation) Observation {
+	axes := make(map[Axis]Statement, len(o.Axes))
+	for a, s := range o.Axes {
+		if s.At.IsZero() {
+			s.At = o.Changed
+		}
+		if s.Version == 0 {
+			s.Version = o.Version
+		}
+		axes[a] = s
+	}
+	o.Axes = axes
+	if o.Stamps == nil {
+		s := Stamp{At: o.Changed, Version: o.Version}
+		o.Stamps = map[string]Stamp{}
+		for name, stated := range map[string]bool{"amounts": o.Amounts != nil, "items": o.Items != nil, "number": o.Number != "", "placed": !o.Placed.IsZero()} {
+			if stated {
+				o.Stamps[name] = s
+			}
+		}
+	}
+	return o
+}
+
+// newerStatement is the newer of two statements about an axis, or that they
+// contradict each other.
+func newerStatement(a Axis, x, y Statement) Statement {
+	switch order := sayOrder(y.Version, x.Version, y.At, x.At); {
+	case order > 0:
+		return y
+	case order < 0:
+		return x
+	}
+	x.Version = max(x.Version, y.Version)
+	if x.State == y.State && x.Word == y.Word {
+		return x
+	}
+	x.Unclear, x.State, x.Word = true, "", joinWords(x.Word, y.Word)
+	if a == Payment || a == Refund {
+		x.State = Review
+	}
+	return x
+}
+
+// newerRest is the newer of two observations. Where none is, their content decides,
+// so that it doesn't matter which came first.
+func newerRest(x, y Observation) Observation {
+	order := sayOrder(y.Version, x.Version, y.Changed, x.Changed)
+	if order == 0 {
+		order = strings.Compare(rest(y), rest(x))
+	}
+	if order > 0 {
+		return y
+	}
+	return x
+}
+
+// rest is an observation without what is merged piece by piece.
+func rest(o Observation) string {
+	o.Axes, o.Stamps, o.Amounts, o.Items, o.Number, o.Placed = nil, nil, nil, nil, "", time.Time{}
+	return text(o)
+}
+
+// newerFact takes the newer of two statements of one fact.
+func newerFact[T any](merged *Observation, name string, x, y Observation, field func(*Observation) *T) {
+	from := x
+	sx, one := x.Stamps[name]
+	sy, two := y.Stamps[name]
+	switch {
+	case one && two:
+		order := sayOrder(sy.Version, sx.Version, sy.At, sx.At)
+		if order > 0 || order == 0 && text(*field(&y)) > text(*field(&x)) {
+			from = y
+		}
+	case two:
+		from = y
+	case !one:
+		return
+	}
+	*field(merged) = *field(&from)
+	merged.Stamps[name] = from.Stamps[name]
+}
+
+// text is what something says, to be compared.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("models: an observation always marshals: " + err.Error())
+	}
+	return string(b)
+}
+
+// joinWords shows words that contradict each other, each once and in one order
+// whichever came first.
 func joinWords(a, b string) string {
-	if a == b || b == "" {
-		return a
-	}
-	if a > b {
-		a, b = b, a
-	}
-	return a + " / " + b
+	const between = " / "
+	words := append(strings.Split(a, between), strings.Split(b, between)...)
+	slices.Sort(words)
+	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
+	return strings.Join(words, between)
 }
 
 // sayOrder is 1 if the first statement is newer, -1 if older, 0 if nobody can say.

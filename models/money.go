@@ -46,13 +46,14 @@ func Minor(decimal, currency string) (int64, error) {
 	neg := strings.HasPrefix(s, "-")
 	s = strings.TrimPrefix(s, "-")
 	whole, frac, _ := strings.Cut(s, ".")
+	empty := whole == "" && frac == ""
 	e := Exponent(currency)
 	for len(frac) < e {
 		frac += "0"
 	}
 	extra := frac[e:]
 	digits := strings.TrimLeft(whole+frac[:e], "0")
-	if whole == "" && frac == "" || strings.Trim(extra, "0") != "" || len(digits) > maxDigits || strings.Trim(whole+frac, "0123456789") != "" {
+	if empty || strings.Trim(extra, "0") != "" || len(digits) > maxDigits || strings.Trim(whole+frac, "0123456789") != "" {
 		return 0, fmt.Errorf("models: %q is not an amount of %s", decimal, currency)
 	}
 	var n int64

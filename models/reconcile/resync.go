@@ -72,7 +72,7 @@ func (s *Resync) Order(ctx context.Context, actor models.Actor, id int64) (strin
 		}
 	}
 	if result == "" {
-		return "", models.Fail(models.Unavailable, "error.no_api")
+		return Unavailable, nil // no platform of the order can be asked at all
 	}
 	return result, s.audit(ctx, actor, "order:"+strconv.FormatInt(id, 10), result)
 }
@@ -91,7 +91,7 @@ func (s *Resync) Ref(ctx context.Context, actor models.Actor, slug, typed string
 		return "", 0, models.Fail(models.Forbidden, "error.may_not_resync")
 	}
 	if conn.Adapter == nil || !conn.Adapter.HasAPI() {
-		return "", 0, models.Fail(models.Unavailable, "error.no_api")
+		return Unavailable, 0, nil
 	}
 	ref, err := object(conn, typed)
 	if err != nil {

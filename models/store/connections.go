@@ -149,7 +149,7 @@ func (tx *Tx) SetNotes(ctx context.Context, connection int64, notes []models.Not
 // now. The state becomes down after enough failures over enough time; throttled at
 // once, because the platform said so itself.
 func (tx *Tx) Failed(ctx context.Context, connection int64, throttled bool, detail string, next time.Duration, downAfter time.Duration, downFailures int) (models.APIState, error) {
-	var state models.APIState
+	var state string // gorm fills no other kind of text
 	err := tx.one(ctx, "error.connection_unknown", &state, `
 UPDATE connections SET
     api_failures = api_failures + 1,
@@ -172,7 +172,7 @@ WHERE id = ? AND api_state <> 'none' RETURNING api_state`,
 		throttled, downFailures, tx.Now, tx.Now.Add(-downAfter),
 		throttled, tx.Now, downFailures, tx.Now, tx.Now.Add(-downAfter), tx.Now,
 		connection)
-	return state, err
+	return models.APIState(state), err
 }
 
 // Answered records that a platform answers again: what waited for it is due now, and

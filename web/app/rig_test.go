@@ -294,7 +294,7 @@ func (r *rig) order(ref string) (seenOrder, bool) {
 
 type seenEvent struct {
 	ID, Topic, State, Error string
-	EventID                 string `json:"event_id"`
+	EventID                 string  `json:"event_id"`
 	OrderID                 *string `json:"order_id"`
 	Deliveries              int64
 }
@@ -312,7 +312,8 @@ func (r *rig) wait(what string, ok func() bool) {
 	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("still not: %s\nevents: %+v", what, r.events())
+			events := r.events()
+			r.t.Fatalf("still not: %s\n%d events, the last: %+v", what, len(events), events[:min(12, len(events))])
 		}
 		<-time.After(15 * time.Millisecond)
 	}
