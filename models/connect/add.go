@@ -83,7 +83,6 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if err := b.keepSecrets(ctx, tx, row, secrets.Webhook); err != nil {
 			return err
 		}
-		tx.Notify("connections")
 		return tx.Audit(ctx, actor, "connection.set", "connection:"+strconv.FormatInt(row.ID, 10), before, describe(row))
 	})
 	if err != nil {

@@ -79,7 +79,6 @@ func (b *Book) Failed(ctx context.Context, c *Conn, out *platform.Outage) (time.
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
 		var err error
 		state, err = tx.Failed(ctx, c.ID, out.Throttled, out.Detail, next, c.Duration("down_after"), need)
-		tx.Notify("connections")
 		return err
 	})
 	if err != nil {
@@ -98,7 +97,6 @@ func (b *Book) Answered(ctx context.Context, c *Conn) error {
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
 		var err error
 		news, err = tx.Answered(ctx, c.ID)
-		tx.Notify("connections")
 		return err
 	})
 	if err != nil || !news {

@@ -311,6 +311,9 @@ func (in *Inbox) nameless(ctx context.Context, conn *connect.Conn, c store.Claim
 // apply brings the order of a claimed object to what was seen (nil: only what
 // payloads say), and marks the events that this served.
 func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, seen *models.Observation) error {
+	if err := in.ledger.Prepare(ctx, in.store, conn, c.Ref, seen); err != nil {
+		return err
+	}
 	return in.store.Tx(ctx, func(tx *store.Tx) error {
 		no := c.No
 		if seen == nil {
@@ -438,7 +441,9 @@ func (in *Inbox) markAbsent(m *store.Mark, e store.DueEvent, seen models.Observa
 		if e.Tries+1 >= models.MaxTries {
 			m.State = models.EventReview
 		}
-	case !out.Missing.IsZero() && now.Sub(out.Missing) >= 10*time.Minute:
+	case ledger.Deleted([]store.DueEvent{e}):
+		m.State, m.Error = models.EventSuperseded, "note.gone"
+	case !out.Missing.IsZero() && now.Sub(out.Missing) >= ledger.GoneAfter:
 		m.State, m.Error = models.EventReview, "note.gone"
 	default:
 		m.State, m.Reread, m.After, m.Error = models.EventWaiting, true, backoff(e.Rereads, time.Minute), "note.not_found_yet"
@@ -524,8 +529,8 @@ func (in *Inbox) Lookout(ctx context.Context) {
 	for {
 		if due, err := in.store.DueConnections(ctx); err == nil {
 			for _, id := range due {
-				in.probe(ctx, id)
 				working.Go(func() {
+					in.probe(ctx, id)
 					if err := in.Process(ctx, id); err != nil && ctx.Err() == nil && !store.Down(err) {
 						in.log.Error("due events not processed", "connection", id, "error", err)
 					}
@@ -542,10 +547,18 @@ func (in *Inbox) Lookout(ctx context.Context) {
 
 // probe lets one waiting event find out whether a platform is back.
 func (in *Inbox) probe(ctx context.Context, id int64) {
+	due := false
 	err := in.store.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.DueProbe(ctx, id)
+		var err error
+		due, err = tx.DueProbe(ctx, id)
 		return err
 	})
+	conn := in.book.ID(id)
+	if err == nil && !due && conn != nil && conn.APIFailing != nil {
+		if _, paused := conn.Paused(in.store.Now()); !paused {
+			err = in.book.Check(ctx, conn) // nothing waits, but orders are in doubt
+		}
+	}
 	if err != nil && ctx.Err() == nil && !store.Down(err) {
 		in.log.Error("probe", "connection", id, "error", err)
 	}

@@ -346,7 +346,6 @@ func (in *Inbox) transact(ctx context.Context, batch []*arrival) ([]store.Kept, 
 				return err
 			}
 		}
-		tx.Notify("events")
 		return in.queue.WakeEvents(ctx, tx, connections)
 	})
 	return kept, err

@@ -5,6 +5,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,6 +79,10 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		return Outcome{}, err
 	}
 	desc := describe(r)
+	fresh := freshNames(ref, obj, desc)
+	if err := tx.LockRefs(ctx, r.Conn.ShopID, append(fresh, wantedRefs(desc)...)); err != nil {
+		return Outcome{}, err
+	}
 	orderID, linkedBy := obj.OrderID, obj.LinkedBy
 	if orderID == 0 {
 		orderID, linkedBy, err = l.find(ctx, tx, r, ref, desc)
@@ -125,9 +130,43 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		out.Unmatched = true
 		return out, nil
 	case r.Hint:
-		return out, l.hint(ctx, tx, r, order, desc)
+		return out, l.hint(ctx, tx, r, order, desc, fresh)
 	}
-	return out, l.advance(ctx, tx, r, order, desc, &out)
+	return out, l.advance(ctx, tx, r, order, desc, fresh, &out)
+}
+
+// Prepare makes the rows of the objects that a reading names, before the transaction
+// that locks their order: there, rows are only found.
+func (l *Ledger) Prepare(ctx context.Context, s *store.Store, conn *connect.Conn, asked models.ObjectRef, seen *models.Observation) error {
+	if seen == nil || seen.Ref.Zero() || seen.Ref == asked {
+		return nil
+	}
+	ref := seen.Ref
+	if ref.Account == "" {
+		ref.Account = conn.Account
+	}
+	if ref == asked {
+		return nil
+	}
+	return s.Tx(ctx, func(tx *store.Tx) error { return tx.EnsureObject(ctx, conn.ID, ref) })
+}
+
+// freshNames are the names of an object that its last description didn't have: only
+// they can meet somebody who looks for them.
+func freshNames(ref models.ObjectRef, obj store.ObjectRow, desc *models.Observation) []string {
+	if desc == nil {
+		return nil
+	}
+	all := names(ref, desc)
+	known := obj.Official
+	if known == nil {
+		known = obj.Said
+	}
+	if obj.OrderID == 0 || known == nil {
+		return all
+	}
+	had := names(ref, known)
+	return slices.DeleteFunc(all, func(n string) bool { return slices.Contains(had, n) })
 }
 
 // errAgain makes the caller's event be tried again a moment later.
@@ -199,16 +238,11 @@ func lastSaid(events []store.DueEvent) *models.Observation {
 }
 
 // find looks for the order of an object that isn't linked yet, and makes it where
-// this connection's objects are orders. It locks the references first, so that of an
-// event that finds no order and an order that finds no event one always sees the other.
+// this connection's objects are orders. The references are locked already, so that of
+// an event that finds no order and an order that finds no event one always sees the other.
 func (l *Ledger) find(ctx context.Context, tx *store.Tx, r Reading, ref models.ObjectRef, desc *models.Observation) (int64, models.LinkHow, error) {
 	if desc == nil {
 		return 0, "", nil
-	}
-	names := names(ref, desc)
-	want := wantedRefs(desc)
-	if err := tx.LockRefs(ctx, r.Conn.ShopID, append(names, want...)); err != nil {
-		return 0, "", err
 	}
 	if id, err := tx.OrderByRef(ctx, r.Conn.ID, ref.ID); err != nil || id != 0 {
 		return id, "", err
@@ -264,7 +298,7 @@ func announcement(r Reading) *models.Observation {
 }
 
 // hint announces an order by name, or puts a known one in doubt.
-func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation) error {
+func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation, fresh []string) error {
 	if order.Announced {
 		if desc != nil && (order.Said == nil || desc.Changed.After(order.Said.Changed)) {
 			order.Said = desc
@@ -276,7 +310,7 @@ func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models
 		if desc == nil {
 			return nil
 		}
-		return tx.AddRefs(ctx, order.ShopID, order.ID, names(models.ObjectRef{ID: order.Ref}, desc))
+		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
 	}
 	if order.Doubted(r.Conn.ID, models.Unverified, r.Doubt) {
 		return tx.SaveOrder(ctx, order)
@@ -284,9 +318,9 @@ func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models
 	return nil
 }
 
-// goneAfter is how long a platform may answer without knowing an object before we
+// GoneAfter is how long a platform may answer without knowing an object before we
 // say that it is gone: some platforms tell before they can be asked.
-const goneAfter = 10 * time.Minute
+const GoneAfter = 10 * time.Minute
 
 // missing judges an object that the platform doesn't show although it answers.
 func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order models.Order, obj store.ObjectRow) error {
@@ -306,7 +340,7 @@ func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order mod
 	case models.Unreadable:
 		p.Case, p.Detail = "unreadable", r.Seen.Detail
 	default:
-		if order.ID == 0 && allTests(r.Events) || tx.Now.Sub(obj.Missing) < goneAfter {
+		if order.ID == 0 && allTests(r.Events) || tx.Now.Sub(obj.Missing) < GoneAfter && !Deleted(r.Events) {
 			return nil
 		}
 	}
@@ -316,6 +350,16 @@ func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order mod
 		}
 	}
 	return tx.OpenCase(ctx, store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p})
+}
+
+// Deleted tells whether the platform itself said that the object was deleted.
+func Deleted(events []store.DueEvent) bool {
+	for _, e := range events {
+		if e.Topic == "orders/delete" {
+			return true
+		}
+	}
+	return false
 }
 
 func allTests(events []store.DueEvent) bool {
@@ -344,6 +388,9 @@ func Wants(seen *models.Observation, asked models.ObjectRef) []string {
 // wantedRefs lists the references under which an order would claim an object.
 func wantedRefs(desc *models.Observation) []string {
 	var out []string
+	if desc == nil {
+		return nil
+	}
 	for _, link := range desc.Links {
 		out = append(out, models.RefForms(link.Value)...)
 	}
@@ -376,14 +423,14 @@ func lockMerged(ctx context.Context, tx *store.Tx, id int64) (models.Order, erro
 }
 
 // advance judges the whole order by all of its objects, and writes what the rules allow.
-func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation, out *Outcome) error {
+func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation, fresh []string, out *Outcome) error {
 	objects, err := l.views(ctx, tx, order.ID)
 	if err != nil {
 		return err
 	}
 	target := models.Compose(objects)
 	if len(target.Axes) == 0 && order.Announced {
-		return tx.AddRefs(ctx, order.ShopID, order.ID, names(models.ObjectRef{ID: order.Ref}, desc))
+		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
 	}
 	step := models.Advance(order, target, tx.Now)
 	next := step.Order
@@ -408,16 +455,10 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 	if err := tx.SaveOrder(ctx, next); err != nil {
 		return err
 	}
-	if desc != nil {
-		refs := names(models.ObjectRef{ID: order.Ref}, desc)
-		if r.Seen != nil {
-			refs = append(refs, r.Seen.Ref.ID)
-		}
-		if err := tx.AddRefs(ctx, next.ShopID, next.ID, refs); err != nil {
-			return err
-		}
+	if err := l.cases(ctx, tx, next, out.Problems); err != nil || len(fresh) == 0 {
+		return err
 	}
-	return l.cases(ctx, tx, next, out.Problems)
+	return tx.AddRefs(ctx, next.ShopID, next.ID, fresh)
 }
 
 // name takes what a description says of the order itself.

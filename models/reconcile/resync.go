@@ -178,6 +178,9 @@ func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Con
 	}
 	o.Basis, o.Read = models.Official, began
 	reading.Seen = &o
+	if err := s.Ledger.Prepare(ctx, s.Store, conn, ref, &o); err != nil {
+		return "", 0, err
+	}
 	var out ledger.Outcome
 	id, err := s.apply(ctx, reading, &out)
 	switch {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"counterfoil/models"
 )
@@ -30,7 +29,7 @@ func (tx *Tx) OpenCase(ctx context.Context, c Case) error {
 	if c.ConnectionID != 0 {
 		conn = c.ConnectionID
 	}
-	err := tx.exec(ctx, `
+	return tx.exec(ctx, `
 INSERT INTO exceptions (connection_id, subject, kind, case_name, axis, order_id, object_ref, platform_state, local_state, detail, policy, first_seen, last_seen)
 VALUES (?, ?, ?, ?, ?, COALESCE(?, (SELECT p.order_id FROM platform_objects p WHERE p.connection_id = ? AND p.ref = ? AND p.order_id IS NOT NULL LIMIT 1)), ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (connection_id, subject, kind, axis) WHERE state = 'open'
@@ -38,10 +37,6 @@ DO UPDATE SET count = exceptions.count + 1, last_seen = EXCLUDED.last_seen, case
     platform_state = EXCLUDED.platform_state, local_state = EXCLUDED.local_state, detail = EXCLUDED.detail, order_id = COALESCE(exceptions.order_id, EXCLUDED.order_id)`,
 		conn, c.Subject, c.Problem.Kind, c.Problem.Case, axis, order, c.ObjectConnection, c.Ref, c.Ref, c.Problem.PlatformState, c.Problem.LocalState,
 		c.Problem.Detail, models.DefaultPolicy(c.Problem.Kind, c.Problem.Axis), tx.Now, tx.Now)
-	if err == nil && c.OrderID != 0 {
-		tx.Notify(fmt.Sprintf("order:%d", c.OrderID))
-	}
-	return err
 }
 
 // CloseCases closes the open exceptions of a subject that are of one of the kinds

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"counterfoil/models"
@@ -92,14 +91,13 @@ func (r orderRow) order() (models.Order, error) {
 // LockRefs locks references of a shop until the end of the transaction, in one order
 // for everybody: who marks an event unmatched and who makes or renames an order meet here.
 func (tx *Tx) LockRefs(ctx context.Context, shop int64, refs []string) error {
-	sorted := slices.Clone(refs)
-	slices.Sort(sorted)
-	for _, ref := range slices.Compact(sorted) {
-		if err := tx.exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended(?, ?))`, ref, shop); err != nil {
-			return err
-		}
+	list, err := json.Marshal(append([]string{}, refs...))
+	if err != nil {
+		return err
 	}
-	return nil
+	return tx.exec(ctx, `
+SELECT pg_advisory_xact_lock(h) FROM (
+    SELECT DISTINCT hashtextextended(r, ?) AS h FROM jsonb_array_elements_text(?::jsonb) r ORDER BY h OFFSET 0) sorted`, shop, string(list))
 }
 
 // OrderByRef finds an order by its platform reference within a connection; 0: none.
@@ -213,7 +211,6 @@ WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.
 	if err == nil && n == 0 {
 		return models.Fail(models.NotFound, "error.order_unknown")
 	}
-	tx.Notify(fmt.Sprintf("order:%d", o.ID))
 	return err
 }
 
@@ -399,6 +396,13 @@ func (tx *Tx) SaveObject(ctx context.Context, o ObjectRow, no int64) error {
 UPDATE platform_objects SET order_id = ?, linked_by = ?, official = ?::jsonb, said = ?::jsonb, digest = ?, state = ?, fetched_at = ?,
        reported_at = ?, missing_since = ?, applied_no = GREATEST(applied_no, ?)
 WHERE id = ?`, order, o.LinkedBy, official, said, digest, state, nullTime(o.Fetched), nullTime(o.Reported), nullTime(o.Missing), no, o.ID)
+}
+
+// EnsureObject makes an object's row, so that transactions that lock orders only
+// ever find it.
+func (tx *Tx) EnsureObject(ctx context.Context, connection int64, ref models.ObjectRef) error {
+	return tx.exec(ctx, `INSERT INTO platform_objects (connection_id, account, kind, ref) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		connection, ref.Account, ref.Kind, ref.ID)
 }
 
 // Lead remembers that asking for one object leads to another one.

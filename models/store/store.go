@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,9 +45,6 @@ type Store struct {
 	pool     *pgxpool.Pool
 	sql      *sql.DB
 	dsn      string
-
-	mu      sync.Mutex
-	signals map[string]bool
 }
 
 // A Tx is one transaction: every change, and the same looks. Its time is the time
@@ -57,7 +53,6 @@ type Tx struct {
 	reads
 	Now      time.Time
 	auditKey []byte
-	signals  []string
 }
 
 // Open connects to a migrated database. It doesn't wait for it: the first use fails
@@ -98,7 +93,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &Store{reads: reads{g}, now: now, auditKey: opt.AuditKey, pool: pool, sql: db, dsn: dsn, signals: map[string]bool{}}, nil
+	return &Store{reads: reads{g}, now: now, auditKey: opt.AuditKey, pool: pool, sql: db, dsn: dsn}, nil
 }
 
 // Close ends all connections.
@@ -133,17 +128,11 @@ const txTries = 4
 // in the way), so it must not call platforms, send, or append to what it captured.
 func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 	for try := 1; ; try++ {
-		var signals []string
 		err := s.db.WithContext(ctx).Transaction(func(g *gorm.DB) error {
 			tx := &Tx{reads: reads{g}, Now: s.now(), auditKey: s.auditKey}
-			if err := fn(tx); err != nil {
-				return err
-			}
-			signals = tx.signals
-			return nil
+			return fn(tx)
 		})
 		if err == nil {
-			s.tell(signals)
 			return nil
 		}
 		if !again(err) || try == txTries || ctx.Err() != nil {
@@ -161,32 +150,6 @@ func (s *Store) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 // and for River.
 func (tx *Tx) SQL() *sql.Tx {
 	return tx.db.Statement.ConnPool.(*sql.Tx)
-}
-
-// Notify remembers a signal that is sent after the commit, and only then.
-func (tx *Tx) Notify(signal string) { tx.signals = append(tx.signals, signal) }
-
-func (s *Store) tell(signals []string) {
-	if len(signals) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sig := range signals {
-		s.signals[sig] = true
-	}
-}
-
-// Signals takes what committed transactions have told since the last call.
-func (s *Store) Signals() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]string, 0, len(s.signals))
-	for sig := range s.signals {
-		out = append(out, sig)
-	}
-	clear(s.signals)
-	return out
 }
 
 // Audit records who did what. before and after are kept as written; they hold ids,

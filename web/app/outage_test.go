@@ -30,6 +30,11 @@ func TestPlatformDownAndBack(t *testing.T) {
 		a, _ := r.order(gid(known))
 		var found struct{ Items []seenOrder }
 		r.call(http.MethodGet, "/api/v1/orders?q=HK-2001", &found)
+		for _, e := range r.events() {
+			if e.State == "received" {
+				return false
+			}
+		}
 		return a.Verification.State == "unverified" && len(found.Items) == 1 && found.Items[0].Announced
 	})
 	a, _ := r.order(gid(known))
