@@ -23,11 +23,13 @@ func Advance(o Order, t Target, now time.Time) Step {
 	}
 	first := o.Announced || len(o.Axes) == 0
 	before, after := o.Amounts, o.Amounts
-	if t.Amounts != nil && (before.Currency == "" || before.Currency == t.Amounts.Currency || first) {
-		after = *t.Amounts
-	} else if t.Amounts != nil {
+	foreign := t.Amounts != nil && !first && before.Currency != "" && before.Currency != t.Amounts.Currency
+	if foreign {
 		s.Problems = append(s.Problems, Problem{Kind: AmountDiffers, Case: "currency", Axis: Payment, PlatformState: t.Amounts.Currency, LocalState: before.Currency})
+	} else if t.Amounts != nil {
+		after = *t.Amounts
 	}
+	rules, after := judge(o, t, first, after)
 	if t.Items != nil {
 		s.Order.Items = *t.Items
 	}
@@ -40,22 +42,55 @@ func Advance(o Order, t Target, now time.Time) Step {
 			}
 			continue
 		}
-		s.step(axis, was, want, first, before, after, now)
+		if foreign && axis.Money() {
+			was.Check, was.Doubt = ToReview, Differs
+			s.Order.Axes[axis] = was
+			continue
+		}
+		s.step(axis, was, want, first, rules, before, after, now)
 	}
 	s.Order.Announced = false
 	if first {
 		s.Order.Said = nil
 	}
 	s.settleAmounts(first, before, after, t)
-	if after.Refunded > after.Received && after.Received > 0 {
+	if after.Refunded > after.Received {
 		s.Problems = append(s.Problems, Problem{Kind: AmountDiffers, Case: "refunded_more", Axis: Refund,
 			PlatformState: Decimal(after.Refunded, after.Currency), LocalState: Decimal(after.Received, after.Currency)})
 	}
 	return s
 }
 
-// step judges one stated axis.
-func (s *Step) step(axis Axis, was AxisRecord, want Want, first bool, before, after Amounts, now time.Time) {
+// judge finds for each axis that is to move the rule that lets it, and the sums that
+// the order takes over. Sums that belong to a refused move are refused with it:
+// otherwise the same reading would be judged differently the second time.
+func judge(o Order, t Target, first bool, after Amounts) (map[Axis]Rule, Amounts) {
+	rules := map[Axis]Rule{}
+	if first {
+		return rules, after
+	}
+	for _, axis := range Axes {
+		want, stated := t.Axes[axis]
+		was := o.State(axis)
+		if !stated || want.State == "" || want.State == was {
+			continue
+		}
+		if r, ok := allowed(axis, was, want, o.Amounts, after); ok {
+			rules[axis] = r
+			continue
+		}
+		switch axis {
+		case Payment:
+			after.Total, after.Received, after.Outstanding = o.Total, o.Received, o.Outstanding
+		case Refund:
+			after.Refunded = o.Refunded
+		}
+	}
+	return rules, after
+}
+
+// step enters what is stated of one axis, or says why it can't.
+func (s *Step) step(axis Axis, was AxisRecord, want Want, first bool, rules map[Axis]Rule, before, after Amounts, now time.Time) {
 	if want.Unclear && want.State == "" {
 		rec := was
 		if first {
@@ -79,7 +114,7 @@ func (s *Step) step(axis Axis, was AxisRecord, want Want, first bool, before, af
 		s.set(axis, from, want.State, want, before, after, now)
 		return
 	}
-	rule, ok := allowed(axis, was.State, want, before, after)
+	rule, ok := rules[axis]
 	if !ok {
 		rec := was
 		rec.Check, rec.Doubt = Unverified, Differs
@@ -89,6 +124,7 @@ func (s *Step) step(axis Axis, was AxisRecord, want Want, first bool, before, af
 	}
 	s.set(axis, was.State, want.State, want, before, after, now)
 	if rule.Eyes && want.State != Review {
+		s.Moves[len(s.Moves)-1].Eyes = true
 		s.Problems = append(s.Problems, Problem{Kind: StateDiffers, Case: "moved_back", Axis: axis, PlatformState: want.Word, LocalState: string(was.State)})
 	}
 }

@@ -62,7 +62,6 @@ var ownRules = []Rule{
 	{Axis: Payment, From: PaymentPaid, To: PaymentPartiallyPaid, Class: ByReading, Guard: ReceivedKept},
 	{Axis: Payment, From: PaymentPaid, To: PaymentPending, Class: ByApproval},
 	{Axis: Payment, From: PaymentPaid, To: PaymentAuthorized, Class: ByApproval},
-	{Axis: Payment, From: PaymentPaid, To: PaymentPartiallyPaid, Class: ByApproval},
 	{Axis: Payment, From: PaymentPaid, To: PaymentFailed, Class: ByApproval},
 	{Axis: Payment, From: PaymentPaid, To: PaymentVoided, Class: ByApproval},
 	{Axis: Payment, From: PaymentPartiallyPaid, To: PaymentPending, Class: ByApproval},

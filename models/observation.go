@@ -142,6 +142,14 @@ type Observation struct {
 	Method string `json:"method,omitempty"`
 	// Channel is where the platform says it was sold, e.g. web, pos.
 	Channel string `json:"channel,omitempty"`
+	// Stamps say when each fact beside the axes was said, where payloads were merged.
+	Stamps map[string]Stamp `json:"stamps,omitempty"`
+}
+
+// A Stamp is the platform's own time and counter of something that it said.
+type Stamp struct {
+	At      time.Time `json:"at,omitzero"`
+	Version int64     `json:"version,omitempty"`
 }
 
 // Items counts pieces, not lines.

@@ -55,6 +55,9 @@ func (o Order) Settled() bool {
 
 // Show judges one axis at a moment. health is by connection id.
 func (o Order) Show(a Axis, health map[int64]Health, now time.Time) Shown {
+	if o.Announced {
+		return Shown{Check: Unverified, Doubt: ReportedOnly, Platform: o.Platform}
+	}
 	rec := o.Axes[a]
 	s := Shown{Check: rec.Check, Doubt: rec.Doubt, At: rec.CheckedAt, Platform: rec.Platform, Settled: o.Settled()}
 	if rec.Connection == 0 || rec.Check == ToReview {
