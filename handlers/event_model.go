@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"slices"
+	"strings"
 
 	"counterfoil/models"
 	"counterfoil/views"
@@ -96,12 +97,20 @@ func eventSteps(f models.EventFile) []views.StepModel {
 	for _, t := range f.Attempts {
 		s := views.StepModel{At: t.At, Icon: ui.EventMark(models.EventState(t.Outcome)).Icon, Kind: "event", Text: locale.Say("event_page.step.try", tryOutcome(t))}
 		if t.Error != "" {
-			s.Warn, s.Cause = true, locale.Say("event_page.step.error", t.Error)
+			s.Warn, s.Cause = true, locale.Say("event_page.step.error", why(t.Error))
 		}
 		steps = append(steps, s)
 	}
 	slices.SortStableFunc(steps, func(a, b views.StepModel) int { return a.At.Compare(b.At) })
 	return steps
+}
+
+// why is what is told of an event: a sentence of ours, or the platform's own words.
+func why(told string) any {
+	if strings.HasPrefix(told, "note.") {
+		return locale.Say(told)
+	}
+	return orDash(told)
 }
 
 // tryOutcome is the word for how a try ended.

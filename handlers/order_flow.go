@@ -86,7 +86,7 @@ func eventCase(e models.Event) views.CaseModel {
 	state := string(e.State)
 	c := views.CaseModel{
 		Icon: ui.EventMark(e.State).Icon, Title: locale.Say("work.event."+state, eventTopic(e)), Href: eventPath(e.ID),
-		Why: locale.Say("work.event."+state+".is", e.Platform, e.Received, orDash(e.Error)), Next: locale.Say("work.event." + state + ".next"), Since: e.Received,
+		Why: locale.Say("work.event."+state+".is", e.Platform, e.Received, why(e.Error)), Next: locale.Say("work.event." + state + ".next"), Since: e.Received,
 	}
 	switch e.State {
 	case models.EventFailed:

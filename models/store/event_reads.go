@@ -184,12 +184,12 @@ func (r reads) arrivals(ctx context.Context, f *models.EventFile) error {
 		Same      bool
 		RequestID string
 	}
-	if err := r.rows(ctx, &rows, `SELECT at, same, request_id FROM event_deliveries WHERE event_id = ? ORDER BY n DESC`, f.ID); err != nil {
+	if err := r.rows(ctx, &rows, `SELECT at, same, request_id FROM event_deliveries WHERE event_id = ? ORDER BY n`, f.ID); err != nil {
 		return err
 	}
+	f.Arrivals = append(f.Arrivals, models.Delivery{At: f.Received, Same: true, RequestID: f.RequestID})
 	for _, x := range rows {
 		f.Arrivals = append(f.Arrivals, models.Delivery{At: x.At.UTC(), Same: x.Same, RequestID: x.RequestID})
 	}
-	f.Arrivals = append(f.Arrivals, models.Delivery{At: f.Received, Same: true, RequestID: f.RequestID})
 	return nil
 }
