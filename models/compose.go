@@ -414,6 +414,18 @@ func text(v any) string {
 	return string(b)
 }
 
+// KeepSaid is MergeSaid for an object whose platform can be asked: on the axes that
+// the API states, what was said is only shown, so the later arrival breaks a tie.
+func KeepSaid(old *Observation, said Observation, reads map[Axis]bool) Observation {
+	merged := MergeSaid(old, said)
+	for a, s := range said.Axes {
+		if reads[a] && merged.Axes[a].Unclear {
+			merged.Axes[a] = s
+		}
+	}
+	return merged
+}
+
 // joinWords shows words that contradict each other, each once and in one order
 // whichever came first.
 func joinWords(a, b string) string {

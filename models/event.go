@@ -81,7 +81,7 @@ type EventFile struct {
 	Said      *Observation
 	// CausedBy is the event that moved the order instead of this one; 0: none.
 	Superseder int64
-	Moves      []Entry // ledger entries that name this event as cause
+	Moves      []Entry    // ledger entries that name this event as cause
 	Arrivals   []Delivery // the first, then the last 20, in their order
 	Attempts   []Try
 	Relatives  []Event // same object or same act

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"counterfoil/models"
+	"counterfoil/views/locale"
 	"counterfoil/web"
 )
 
@@ -25,15 +28,23 @@ type event struct {
 	Error      string            `json:"error"`
 }
 
-func eventJSON(e models.Event) event {
+func eventJSON(ctx context.Context, e models.Event) event {
 	out := event{ID: id(e.ID), Connection: e.Connection, Account: e.Account, EventID: e.EventID, Topic: e.Topic,
 		ObjectRef: e.Object.ID, State: e.State, Deliveries: e.Deliveries, ReceivedAt: e.Received.UTC(),
-		OccurredAt: instant(e.Occurred), Error: e.Error}
+		OccurredAt: instant(e.Occurred), Error: told(ctx, e.Error)}
 	if e.OrderID != 0 {
 		order := id(e.OrderID)
 		out.OrderID = &order
 	}
 	return out
+}
+
+// told says our own notes in words; the platform's words stay as they are.
+func told(ctx context.Context, text string) string {
+	if strings.HasPrefix(text, "note.") {
+		return locale.T(ctx, text)
+	}
+	return text
 }
 
 // Events lists events, newest first.
@@ -52,7 +63,7 @@ func (a API) Events(c *gin.Context) error {
 	}
 	out := list[event]{Items: make([]event, len(page.Items)), Next: page.Next}
 	for i, e := range page.Items {
-		out.Items[i] = eventJSON(e)
+		out.Items[i] = eventJSON(c.Request.Context(), e)
 	}
 	return ok(c, out)
 }
@@ -70,5 +81,5 @@ func (a API) Event(c *gin.Context) error {
 	if err := a.seesConnection(c, file.Connection, "error.event_unknown"); err != nil {
 		return err
 	}
-	return ok(c, eventJSON(file.Event))
+	return ok(c, eventJSON(c.Request.Context(), file.Event))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -361,12 +362,11 @@ func ids(events []store.DueEvent) []int64 {
 }
 
 func refused(problems []models.Problem) bool {
-	for _, p := range problems {
-		if p.Kind == models.MoveRefused || p.Kind == models.UnknownStatus {
-			return true
-		}
-	}
-	return false
+	return has(problems, models.MoveRefused) || has(problems, models.UnknownStatus)
+}
+
+func has(problems []models.Problem, kind models.ExceptionKind) bool {
+	return slices.ContainsFunc(problems, func(p models.Problem) bool { return p.Kind == kind })
 }
 
 // marks says what became of each event that a reading served.
@@ -399,6 +399,9 @@ func (in *Inbox) marks(c store.Claim, seen *models.Observation, out ledger.Outco
 			m.State, m.CausedBy = models.EventApplied, 0
 		case e.ID == review:
 			m.State, m.Error = models.EventReview, "note.refused"
+			if !has(out.Problems, models.MoveRefused) {
+				m.Error = "note.unknown_word"
+			}
 		case !out.Moved:
 			m.CausedBy, m.EntryID = out.LastEvent, out.LastEntry
 			if seen == nil && e.Said == nil {

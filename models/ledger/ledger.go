@@ -197,13 +197,20 @@ func (l *Ledger) take(obj *store.ObjectRow, r Reading) bool {
 		if said.Read.IsZero() {
 			said.Read = e.Received
 		}
-		merged := models.MergeSaid(obj.Said, said)
+		merged := models.KeepSaid(obj.Said, said, reads(r.Conn))
 		obj.Said = &merged
 		if e.Received.After(obj.Reported) {
 			obj.Reported = e.Received
 		}
 	}
 	return stale
+}
+
+func reads(c *connect.Conn) map[models.Axis]bool {
+	if c.Adapter == nil {
+		return nil
+	}
+	return c.Adapter.Reads()
 }
 
 // older tells whether a reading shows a state that the platform had before the one
