@@ -25,8 +25,8 @@ import (
 
 var demoServe = config.Serve{Addr: "127.0.0.1:0", Zone: "Asia/Hong_Kong", BodyLimit: 8 << 20, BodyMemory: 32 << 20}
 
-// demoOn builds a demonstration on a new database and runs it until the test ends.
-func demoOn(t *testing.T, rush time.Duration) *demo {
+// demoOn builds a demonstration on a database and runs it until the test ends.
+func demoOn(t *testing.T, dsn string, rush time.Duration) *demo {
 	t.Helper()
 	var log bytes.Buffer
 	var mu sync.Mutex
@@ -40,7 +40,7 @@ func demoOn(t *testing.T, rush time.Duration) *demo {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	d, err := newDemo(ctx, config.Database{URL: storetest.New(t), Key: seal.New(), Data: t.TempDir()}, demoServe, 42,
+	d, err := newDemo(ctx, config.Database{URL: dsn, Key: seal.New(), Data: t.TempDir()}, demoServe, 42,
 		options{log: slog.New(slog.NewTextHandler(&locked{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ var interesting = []string{
 
 func TestDemoShowsEveryState(t *testing.T) {
 	t.Parallel()
-	d := demoOn(t, time.Millisecond)
+	d := demoOn(t, storetest.New(t), time.Millisecond)
 	seen := map[string]int{}
 	missing := func() (none []string) {
 		clear(seen)
@@ -187,9 +187,14 @@ func TestDemoShowsEveryState(t *testing.T) {
 	}
 }
 
-func TestDemoLetsEveryRoleIn(t *testing.T) {
+func TestDemoStartsAnewAndLetsEveryRoleIn(t *testing.T) {
 	t.Parallel()
-	d := demoOn(t, time.Hour)
+	dsn := storetest.New(t)
+	given(t, config.Database{URL: dsn, Key: seal.New(), Data: t.TempDir()}, connected(true))
+	d := demoOn(t, dsn, time.Hour)
+	if _, err := d.app.book.Slug(context.Background(), "pay"); err == nil {
+		t.Error("the last demonstration's connection is still there")
+	}
 	var said bytes.Buffer
 	if err := d.introduce(&said); err != nil {
 		t.Fatal(err)
@@ -225,15 +230,29 @@ func TestDemoLetsEveryRoleIn(t *testing.T) {
 	}
 }
 
+// given does something to a database before a demonstration comes.
+func given(t *testing.T, db config.Database, do func(*base) error) {
+	t.Helper()
+	b, err := forCommand(context.Background(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.shut()
+	if err := do(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connected(isDemo bool) func(*base) error {
+	return func(b *base) error {
+		return b.book.Add(context.Background(), "console", connect.Setup{Platform: models.Stripe, Slug: "pay", Account: "acct_own", Shop: "hk",
+			APIURL: "http://127.0.0.1:9", Demo: isDemo, Secrets: connect.Secrets{Webhook: []string{"whsec_own"}}})
+	}
+}
+
 func TestDemoDatabase(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	connected := func(isDemo bool) func(*base) error {
-		return func(b *base) error {
-			return b.book.Add(ctx, "console", connect.Setup{Platform: models.Stripe, Slug: "pay", Account: "acct_own", Shop: "hk", APIURL: "http://127.0.0.1:9", Demo: isDemo,
-				Secrets: connect.Secrets{Webhook: []string{"whsec_own"}}})
-		}
-	}
 	for _, c := range []struct {
 		name  string
 		given func(*base) error
@@ -254,15 +273,7 @@ func TestDemoDatabase(t *testing.T) {
 			dsn := storetest.New(t)
 			db := config.Database{URL: dsn, Key: seal.New(), Data: t.TempDir()}
 			if c.given != nil {
-				b, err := forCommand(ctx, db)
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = c.given(b)
-				b.shut()
-				if err != nil {
-					t.Fatal(err)
-				}
+				given(t, db, c.given)
 			}
 			conn, err := pgx.Connect(ctx, dsn)
 			if err != nil {
@@ -302,23 +313,5 @@ func TestDemoDatabase(t *testing.T) {
 				t.Errorf("a second one: %v", err)
 			}
 		})
-	}
-}
-
-func TestDemoStartsAnew(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	dsn := storetest.New(t)
-	key := seal.New()
-	for i := range 2 {
-		d, err := newDemo(ctx, config.Database{URL: dsn, Key: key, Data: t.TempDir()}, demoServe, uint64(i), options{log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatalf("start %d: %v", i, err)
-		}
-		connections := len(d.app.book.All())
-		d.stop()
-		if connections != 5 {
-			t.Errorf("start %d: %d connections", i, connections)
-		}
 	}
 }
