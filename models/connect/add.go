@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -34,6 +35,8 @@ type Setup struct {
 
 var slugShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
+var currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
+
 // commonSettings are known for every platform, with what their values are.
 var commonSettings = map[string]string{
 	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "text", "api_version": "text", "rate": "number",
@@ -53,6 +56,9 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 	if err := in.check(); err != nil {
 		return err
 	}
+	if err := b.Look(ctx); err != nil {
+		return err
+	}
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.LockConnection(ctx, in.Slug)
 		if models.CodeOf(err) == models.NotFound {
@@ -64,13 +70,13 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if in.Platform != "" && row.Platform != in.Platform {
 			return fmt.Errorf("%s is a connection to %s already: choose another --slug", in.Slug, row.Platform)
 		}
+		if row.ID == 0 && (in.Platform == "" || in.Account == "" || in.Shop == "") {
+			return fmt.Errorf("a new connection needs --platform, --account and --shop")
+		}
 		before := describe(row)
 		secrets, err := b.merge(&row, in)
 		if err != nil {
 			return err
-		}
-		if row.Account == "" || row.Platform == "" || in.Shop == "" && row.ShopID == 0 {
-			return fmt.Errorf("a new connection needs --platform, --account and --shop")
 		}
 		if in.Shop != "" {
 			if row.ShopID, err = tx.EnsureShop(ctx, in.Shop, in.Shop); err != nil {
@@ -156,15 +162,38 @@ func (b *Book) merge(row *store.ConnectionRow, in Setup) (Secrets, error) {
 	if !ok {
 		return Secrets{}, fmt.Errorf("--platform must be one of shopify, stripe, receiptroller")
 	}
-	_, err = maker(platform.Config{Slug: row.Slug, Account: row.Account, APIURL: row.APIURL, Settings: set, Now: b.now, Webhook: webhook,
+	adapter, err := maker(platform.Config{Slug: row.Slug, Account: row.Account, APIURL: row.APIURL, Settings: set, Now: b.now, Webhook: webhook,
 		APIToken: secrets.APIToken, ClientID: secrets.ClientID, ClientSecret: secrets.ClientSecret, UserName: secrets.UserName, Password: secrets.Password})
-	return secrets, err
+	if err != nil {
+		return Secrets{}, err
+	}
+	return secrets, knownSettings(in.Set, row.Platform, adapter)
+}
+
+// knownSettings refuses a setting that neither the console nor the adapter reads:
+// most likely its name is misspelt.
+func knownSettings(set map[string]string, p models.Platform, adapter platform.Adapter) error {
+	names := slices.Collect(maps.Keys(commonSettings))
+	for _, s := range adapter.Settings() {
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] != "" && !slices.Contains(names, name) {
+			return fmt.Errorf("--set %s is no setting of %s; there are %s", name, p, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // keepSecrets replaces the set of accepted secrets where some are given. Those that
 // are no longer named are retired, not forgotten: they still explain refusals.
 func (b *Book) keepSecrets(ctx context.Context, tx *store.Tx, row store.ConnectionRow, webhook []string) error {
 	if len(webhook) == 0 {
+		if old := b.ID(row.ID); old != nil {
+			return b.alone(row, old.Fingerprints)
+		}
 		return nil
 	}
 	var keep []string
@@ -174,24 +203,29 @@ func (b *Book) keepSecrets(ctx context.Context, tx *store.Tx, row store.Connecti
 		}
 		fp := Fingerprint(s)
 		keep = append(keep, fp)
-		if row.APIState == models.APINone {
-			if err := b.alone(row, fp); err != nil {
-				return err
-			}
-		}
 		if err := tx.AddSecret(ctx, row.ID, fp, b.keys.Seal([]byte(s), secretContext(row.Slug, fp))); err != nil {
 			return err
 		}
 	}
+	if err := b.alone(row, keep); err != nil {
+		return err
+	}
 	return tx.RetireOtherSecrets(ctx, row.ID, keep)
 }
 
-// alone refuses a secret that another shop uses where payloads alone are believed:
-// whoever knows it there could speak here.
-func (b *Book) alone(row store.ConnectionRow, fingerprint string) error {
+// alone refuses a secret that two shops would share where one of the connections has
+// no API access, so that payloads alone are believed: whoever knows the secret in one
+// shop could speak in the other.
+func (b *Book) alone(row store.ConnectionRow, fingerprints []string) error {
 	for _, c := range b.All() {
-		if c.ShopID != row.ShopID && slices.Contains(c.Fingerprints, fingerprint) {
+		if c.ShopID == row.ShopID || c.ID == row.ID || !slices.ContainsFunc(fingerprints, func(f string) bool { return slices.Contains(c.Fingerprints, f) }) {
+			continue
+		}
+		switch models.APINone {
+		case row.APIState:
 			return fmt.Errorf("without API access %s needs a webhook secret of its own: this one is used by %s of another shop", row.Slug, c.Slug)
+		case c.APIState:
+			return fmt.Errorf("%s needs another webhook secret: this one is used by %s of another shop, which has no API access", row.Slug, c.Slug)
 		}
 	}
 	return nil
@@ -243,7 +277,7 @@ func checkSetting(name, value string) error {
 			return fmt.Errorf("--set %s must be a span of time like 10m or 0s", name)
 		}
 	case "number":
-		if f, err := strconv.ParseFloat(value, 64); err != nil || f <= 0 {
+		if f, err := strconv.ParseFloat(value, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {
 			return fmt.Errorf("--set %s must be a number above 0", name)
 		}
 	case "count":
@@ -263,7 +297,7 @@ func checkSetting(name, value string) error {
 			return fmt.Errorf("--set %s must be api, admin or config", name)
 		}
 	case "currency":
-		if len(value) != 3 || strings.ToUpper(value) != value {
+		if !currencyShape.MatchString(value) {
 			return fmt.Errorf("--set %s must be an ISO 4217 code like HKD", name)
 		}
 	}
