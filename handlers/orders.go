@@ -73,8 +73,8 @@ func (h Orders) show(c *gin.Context) error {
 	if !actor.Sees(f.ShopID) {
 		return models.Fail(models.NotFound, "error.not_found")
 	}
-	if f.MergedInto != 0 {
-		return web.SeeOther(c, orderPath(f.MergedInto))
+	if f.ID != id { // a shell that became part of another order
+		return web.SeeOther(c, orderPath(f.ID))
 	}
 	m := orderModel(f, actor, web.Now(c))
 	return web.Render(c, http.StatusOK, views.OrderFile(web.Page(c, m.Name, "orders"), m))

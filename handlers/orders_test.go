@@ -107,7 +107,7 @@ func visit(t *testing.T, s *shelf, actor models.Actor) func(method, path string)
 
 func fullShelf() *shelf {
 	merged := downOrder()
-	merged.ID, merged.MergedInto = 9, 10428
+	merged.ID = 10428 // asked for as 9, the shell that became part of it
 	other := downOrder()
 	other.ID, other.ShopID = 8, 2
 	event := waitingEvent()
