@@ -34,20 +34,17 @@ type Town struct {
 	rng  *rand.Rand
 	at   atomic.Int64 // the platforms' time while an act of the past happens, in nanoseconds; 0: now
 
-	hkMain, twMain     *shopfront
-	stripeHK, web      *till
-	counter            *ReceiptRoller
-	hkPost, twPost     *post
-	hkMoney, webMoney  *post
-	counterPost        *post
-	posts              []*post
-	addresses          func(slug string) string
-	numbers, trackings int
+	hkMain, twMain *shopfront
+	hkTill, web    *till
+	counter        *counter
+	posts          []*post
 
-	turn    int // acts so far
-	waiting []parcel
-	living  []*tale
-	spell   spell
+	numbers   int // of orders in Taiwan
+	trackings int
+	turn      int // acts so far
+	waiting   []parcel
+	living    []*tale
+	spell     spell
 }
 
 // A TownConnection is what has to be known to connect one of the town's accounts.
@@ -78,12 +75,12 @@ type post struct {
 // NewTown founds a town. now is the clock of its platforms once the past is over.
 func NewTown(now func() time.Time, seed uint64) *Town {
 	t := &Town{Rush: 90 * time.Millisecond, Pace: 4 * time.Second, now: now, seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
-	t.hkMain, t.hkPost = t.shopify("hk-main", "hk", "harbourpine-hk.myshopify.com", "HKD", false)
-	t.twMain, t.twPost = t.shopify("tw-main", "tw", "harbourpine-tw.myshopify.com", "TWD", true)
-	t.stripeHK, t.hkMoney = t.stripe("stripe-hk", "hk", "acct_1HarbourPineHK")
-	t.web, t.webMoney = t.stripe("stripe-web", "web", "acct_1HarbourPineWeb")
-	t.counter, t.counterPost = t.receipts("rr-counter", "counter", "harbourpine", "HKD")
-	t.posts = []*post{t.hkPost, t.twPost, t.hkMoney, t.webMoney, t.counterPost}
+	t.hkMain = t.shopify("hk-main", "hk", "harbourpine-hk.myshopify.com", "HKD", false)
+	t.twMain = t.shopify("tw-main", "tw", "harbourpine-tw.myshopify.com", "TWD", true)
+	t.hkTill = t.stripe("stripe-hk", "hk", "acct_1HarbourPineHK")
+	t.web = t.stripe("stripe-web", "web", "acct_1HarbourPineWeb")
+	t.counter = t.receipts("rr-counter", "counter", "harbourpine", "HKD")
+	t.posts = []*post{t.hkMain.post, t.twMain.post, t.hkTill.post, t.web.post, t.counter.post}
 	return t
 }
 
@@ -109,7 +106,7 @@ func (t *Town) firstID(of string) int64 {
 }
 
 // shopify opens a shop; grants: its tokens are fetched, not given.
-func (t *Town) shopify(slug, shop, account, currency string, grants bool) (*shopfront, *post) {
+func (t *Town) shopify(slug, shop, account, currency string, grants bool) *shopfront {
 	cfg := ShopifyConfig{Account: account, Secret: t.secret("shpss_", slug), ClientID: t.secret("", "client "+slug), Currency: currency,
 		FirstID: t.firstID(slug), Now: t.clock}
 	c := TownConnection{Platform: models.Shopify, Slug: slug, Account: account, Shop: shop, Webhook: []string{cfg.Secret}}
@@ -122,10 +119,10 @@ func (t *Town) shopify(slug, shop, account, currency string, grants bool) (*shop
 	s := NewShopify(cfg)
 	s.SetPoints(20_000, 1000) // a large plan: the past days are read in seconds
 	p := &post{TownConnection: c, Switches: s.Switches, box: s.Outbox, api: s}
-	return &shopfront{Shopify: s, post: p, currency: currency}, p
+	return &shopfront{Shopify: s, post: p, currency: currency}
 }
 
-func (t *Town) stripe(slug, shop, account string) (*till, *post) {
+func (t *Town) stripe(slug, shop, account string) *till {
 	key, secret := t.secret("key_", slug), t.secret("whsec_", slug)
 	s := NewStripe(account, key, secret, t.clock)
 	s.Live = true
@@ -135,17 +132,17 @@ func (t *Town) stripe(slug, shop, account string) (*till, *post) {
 			n.Header = s.Sign(n.Body)
 			return n
 		}}
-	return &till{Stripe: s, post: p}, p
+	return &till{Stripe: s, post: p}
 }
 
-func (t *Town) receipts(slug, shop, organization, currency string) (*ReceiptRoller, *post) {
+func (t *Town) receipts(slug, shop, organization, currency string) *counter {
 	secret := t.secret("rr_", slug)
 	r := NewReceiptRoller(organization, secret, t.clock)
 	r.Token = t.secret("rrt_", slug)
 	p := &post{TownConnection: TownConnection{Platform: models.ReceiptRoller, Slug: slug, Account: organization, Shop: shop, Webhook: []string{secret}, Token: r.Token,
 		// The free plan's 1000 calls would be used up on the first day.
 		Set: map[string]string{"currency": currency, "budget": "100000"}}, Switches: r.Switches, box: r.Outbox, api: r.Handler(), anew: r.Again}
-	return r, p
+	return &counter{ReceiptRoller: r, post: p}
 }
 
 // Start lets the platforms listen on free ports of 127.0.0.1 until the context ends.

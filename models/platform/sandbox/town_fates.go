@@ -114,7 +114,7 @@ func (t *Town) send(ctx context.Context, b beat, ns []Notification) {
 	case unknown:
 		t.deliver(ctx, p, append(ns, t.unknownTopic(p, ns)...), 0)
 	case unknowable:
-		t.deliver(ctx, t.counterPost, []Notification{t.namesNothing()}, 0)
+		t.deliver(ctx, t.counter.post, []Notification{t.namesNothing()}, 0)
 		t.deliver(ctx, p, ns, 0)
 	default:
 		t.deliver(ctx, p, ns, 0)
@@ -170,21 +170,21 @@ func (t *Town) signedByOthers(p *post, ns []Notification) []Notification {
 	for _, n := range ns {
 		switch p.Platform {
 		case models.Shopify:
-			other := t.twPost
+			other := t.twMain.post
 			if p == other {
-				other = t.hkPost
+				other = t.hkMain.post
 			}
 			h := n.Header.Clone()
 			h.Set("X-Shopify-Hmac-Sha256", shopSigned(other.Webhook[0], n.Body))
 			n.Header = h
 		case models.Stripe:
 			other := t.web
-			if p == t.webMoney {
-				other = t.stripeHK
+			if p == t.web.post {
+				other = t.hkTill
 			}
 			n.Header = other.Sign(n.Body)
 		case models.ReceiptRoller:
-			r := &ReceiptRoller{Secret: t.stripeHK.Secrets[0]}
+			r := &ReceiptRoller{Secret: t.hkTill.Secrets[0]}
 			n = r.Sign(n.Topic, n.Header.Get("X-RR-Event-Id"), n.Body, t.clock())
 		}
 		out = append(out, n)
@@ -196,7 +196,7 @@ func (t *Town) signedByOthers(p *post, ns []Notification) []Notification {
 func (t *Town) unknownTopic(p *post, ns []Notification) []Notification {
 	for _, n := range ns {
 		switch p {
-		case t.hkPost, t.twPost:
+		case t.hkMain.post, t.twMain.post:
 			var body struct {
 				ID  int64  `json:"id"`
 				GID string `json:"admin_graphql_api_id"`
@@ -205,11 +205,11 @@ func (t *Town) unknownTopic(p *post, ns []Notification) []Notification {
 				continue
 			}
 			shop := t.hkMain
-			if p == t.twPost {
+			if p == t.twMain.post {
 				shop = t.twMain
 			}
 			return []Notification{shop.Notify("orders/delivery_promise_changed", shopBody(map[string]any{"id": body.ID, "admin_graphql_api_id": body.GID}))}
-		case t.counterPost:
+		case t.counter.post:
 			return []Notification{t.namesNothing()}
 		}
 	}
@@ -231,8 +231,8 @@ type spell struct {
 	next int
 }
 
-// weather begins and ends spells: a platform that is down, throttles or answers slowly
-// for a minute or two, and good times between.
+// weather begins and ends spells: a platform that is down, cuts the line, throttles or
+// answers slowly for a minute or two, and good times between.
 func (t *Town) weather() {
 	perMinute := max(1, int(time.Minute/max(t.Pace, time.Millisecond)))
 	s := &t.spell
@@ -245,11 +245,14 @@ func (t *Town) weather() {
 	case s.end == nil && t.turn >= s.next:
 		p := t.posts[t.rng.IntN(len(t.posts))]
 		s.over = t.turn + perMinute + t.rng.IntN(perMinute+1)
-		switch t.rng.IntN(4) {
+		switch t.rng.IntN(5) {
 		case 0, 1:
 			p.Down.Store(true)
 			s.end = func() { p.Down.Store(false) }
 		case 2:
+			p.Dead.Store(true)
+			s.end = func() { p.Dead.Store(false) }
+		case 3:
 			p.Throttle.Store(true)
 			s.end = func() { p.Throttle.Store(false) }
 		default:

@@ -24,7 +24,7 @@ type plot struct {
 }
 
 // A shopfront is one of the merchant's shops on Shopify, a till one of its accounts
-// at Stripe.
+// at Stripe, the counter its shop in the street.
 type shopfront struct {
 	*Shopify
 	post     *post
@@ -33,6 +33,11 @@ type shopfront struct {
 
 type till struct {
 	*Stripe
+	post *post
+}
+
+type counter struct {
+	*ReceiptRoller
 	post *post
 }
 
@@ -230,7 +235,7 @@ func (t *Town) byCard(manual bool) (*sale, *payment) {
 // its number, some by its id.
 func (s *sale) intent(after time.Duration, manual bool) *payment {
 	byID := s.town.rng.IntN(2) == 0
-	return s.town.payment(s.tale, after, s.town.stripeHK, s.total, s.shop.currency, func() StripeIntent {
+	return s.town.payment(s.tale, after, s.town.hkTill, s.total, s.shop.currency, func() StripeIntent {
 		ref := s.shop.Name(s.id)
 		if byID {
 			ref = fmt.Sprint(s.id)
@@ -251,7 +256,7 @@ func (t *Town) online(in StripeIntent) *payment {
 // checkout is a payment of the web shop on Stripe's own page.
 func (t *Town) checkout(delayed bool) *payment {
 	p := &payment{tale: &tale{}, town: t, till: t.web, amount: t.price("USD"), currency: "usd"}
-	p.add(0, t.webMoney, func() ([]Notification, error) {
+	p.add(0, t.web.post, func() ([]Notification, error) {
 		session := t.web.CreateSession(p.amount, p.currency, StripeSession{Delayed: delayed})
 		id, ns, err := t.web.CompleteSession(session)
 		p.intent = id
@@ -260,7 +265,7 @@ func (t *Town) checkout(delayed bool) *payment {
 	return p
 }
 
-// A slip is a receipt of the shop in the street.
+// A slip is the tale of a receipt.
 type slip struct {
 	*tale
 	town    *Town
@@ -271,7 +276,7 @@ func (t *Town) slip() *slip {
 	s := &slip{tale: &tale{}, town: t}
 	goods := []ReceiptLine{{"oolong 150 g", 128, 1}, {"pine incense", 68, 2}, {"tea cup", 90, 1 + t.rng.Int64N(4)}, {"gift box", 40, 1}}
 	lines := goods[t.rng.IntN(3):]
-	s.add(0, t.counterPost, func() ([]Notification, error) {
+	s.add(0, t.counter.post, func() ([]Notification, error) {
 		r, n := t.counter.Issue(Receipt{Lines: lines, Store: "central", Terminal: "till2"})
 		s.receipt = r
 		return []Notification{n}, nil
@@ -280,7 +285,7 @@ func (t *Town) slip() *slip {
 }
 
 func (s *slip) then(after time.Duration, do func(id string) (Notification, error)) *slip {
-	s.add(after, s.town.counterPost, func() ([]Notification, error) {
+	s.add(after, s.town.counter.post, func() ([]Notification, error) {
 		n, err := do(s.receipt.ID)
 		return []Notification{n}, err
 	})

@@ -132,7 +132,7 @@ func TestPastReachesEveryState(t *testing.T) {
 			}
 		}
 	}
-	for _, x := range []*till{town.stripeHK, town.web} {
+	for _, x := range []*till{town.hkTill, town.web} {
 		for _, o := range x.order {
 			seen[fmt.Sprint(o.kind, " ", o.fields["status"])]++
 			if o.kind == "payment_intent" {
@@ -195,7 +195,7 @@ func TestLifeGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range town.posts {
-			down, throttled, slow = down+one(p.Down.Load()), throttled+one(p.Throttle.Load()), slow+one(p.Slow.Load() > 0)
+			down, throttled, slow = down+one(p.Down.Load() || p.Dead.Load()), throttled+one(p.Throttle.Load()), slow+one(p.Slow.Load() > 0)
 		}
 	}
 	counts, copies := map[string]int{}, map[string]int{}
@@ -245,10 +245,10 @@ func TestWhatIsNotTakenComesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	town.send(context.Background(), beat{from: town.twPost}, ns)
+	town.send(context.Background(), beat{from: town.twMain.post}, ns)
 	for range retryTurns {
 		town.turn++
-		town.send(context.Background(), beat{from: town.twPost}, nil)
+		town.send(context.Background(), beat{from: town.twMain.post}, nil)
 	}
 	got := r.all()
 	if len(got) != 2 || got[0] != got[1] {
