@@ -31,8 +31,9 @@ type OrderRow struct {
 	Order
 	Shop       string // slug
 	ShopName   string
-	Connection string // slug
-	Shown      Shown  // of the worst axis
+	Connection string           // slug
+	Shown      Shown            // of the worst axis
+	Health     map[int64]Health // of the connections, with what waits of this order
 	// Unresolved events and exceptions of the order.
 	Events     int
 	Exceptions int

@@ -149,16 +149,9 @@ func fileJSON(f models.OrderFile, now time.Time) order {
 	return out
 }
 
-// rowJSON shows a line of the list. What is known there of the platforms is folded
-// into the worst axis; a doubt about a platform holds for every axis that it decides.
+// rowJSON shows a line of the list.
 func rowJSON(row models.OrderRow, now time.Time) order {
-	show := func(a models.Axis) models.Shown {
-		s := row.Show(a, nil, now)
-		if s.Check == models.Verified && s.Platform != "" && s.Platform == row.Shown.Platform {
-			s.Check, s.Doubt = row.Shown.Check, row.Shown.Doubt
-		}
-		return s
-	}
+	show := func(a models.Axis) models.Shown { return row.Show(a, row.Health, now) }
 	out := baseJSON(row.Order, row.Shop, row.Connection, row.Shown, show)
 	out.Unresolved = unresolved{row.Events, row.Exceptions}
 	return out

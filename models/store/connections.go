@@ -166,11 +166,12 @@ UPDATE connections SET
         WHEN api_state = 'down' THEN api_since
         WHEN ?::boolean THEN CASE WHEN api_state = 'throttled' THEN api_since ELSE ? END
         WHEN api_failures + 1 >= ? AND COALESCE(api_failing, ?) <= ? THEN COALESCE(api_failing, ?)
+        WHEN api_state = 'throttled' THEN ?
         ELSE api_since END
 WHERE id = ? AND api_state <> 'none' RETURNING api_state`,
 		tx.Now, detail, next.Seconds(),
 		throttled, downFailures, tx.Now, tx.Now.Add(-downAfter),
-		throttled, tx.Now, downFailures, tx.Now, tx.Now.Add(-downAfter), tx.Now,
+		throttled, tx.Now, downFailures, tx.Now, tx.Now.Add(-downAfter), tx.Now, tx.Now,
 		connection)
 	return models.APIState(state), err
 }
@@ -218,6 +219,10 @@ SELECT COALESCE(sum(calls), 0) FROM connection_calls WHERE connection_id = ? AND
 
 // SpendCalls counts calls if the budget of 30 days still allows them.
 func (tx *Tx) SpendCalls(ctx context.Context, connection, calls, budget int64) (bool, error) {
+	// One after another: two who look at the same sum would both find room.
+	if err := tx.exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('calls', ?))`, connection); err != nil {
+		return false, err
+	}
 	n, err := tx.changed(ctx, `
 INSERT INTO connection_calls (connection_id, day, calls)
 SELECT ?::bigint, (now() AT TIME ZONE 'UTC')::date, ?::bigint

@@ -64,7 +64,7 @@ WITH input AS (
     INSERT INTO payloads (event_id, n, digest, sealed)
     SELECT k.id, 0, i.digest, i.sealed FROM kept k JOIN input i USING (connection_id, key) WHERE k.fresh
 )
-SELECT id, key, fresh, deliveries, content, digest FROM kept ORDER BY connection_id, key`
+SELECT id, connection_id, key, fresh, deliveries, content, digest FROM kept`
 
 // KeepEvents keeps a batch of verified notifications, each event once. The batch
 // must be sorted by connection and key; copies of one event may follow one another.
@@ -92,15 +92,20 @@ func (tx *Tx) KeepEvents(ctx context.Context, batch []NewEvent) ([]Kept, error) 
 		fresh           bool
 		content, digest []byte
 	}
-	var back []stored
+	type once struct {
+		connection int64
+		key        [16]byte
+	}
+	back := make(map[once]stored, len(firsts))
 	for rows.Next() {
 		var s stored
+		var connection int64
 		var key []byte
-		if err := rows.Scan(&s.id, &key, &s.fresh, &s.deliveries, &s.content, &s.digest); err != nil {
+		if err := rows.Scan(&s.id, &connection, &key, &s.fresh, &s.deliveries, &s.content, &s.digest); err != nil {
 			rows.Close()
 			return nil, wrap(err)
 		}
-		back = append(back, s)
+		back[once{connection, [16]byte(key)}] = s
 	}
 	if err := rows.Err(); err != nil {
 		return nil, wrap(err)
@@ -111,7 +116,7 @@ func (tx *Tx) KeepEvents(ctx context.Context, batch []NewEvent) ([]Kept, error) 
 	out := make([]Kept, len(batch))
 	seen := map[int]int64{}
 	for i, e := range batch {
-		b := back[first[i]]
+		b := back[once{e.ConnectionID, e.Key}]
 		seen[first[i]]++
 		n := b.deliveries - copies[first[i]] + seen[first[i]]
 		out[i] = Kept{ID: b.id, Fresh: b.fresh && i == firsts[first[i]], Deliveries: n}

@@ -171,7 +171,7 @@ ORDER BY o.id DESC`, append(w.args, limit+1)...)
 			return page, err
 		}
 		page.Items = append(page.Items, models.OrderRow{Order: o, Shop: row.Shop, ShopName: row.ShopName, Connection: row.Connection,
-			Shown: o.Worst(health, f.Now), Events: row.Events, Exceptions: row.Exceptions, Urgent: row.Urgent})
+			Shown: o.Worst(health, f.Now), Health: health, Events: row.Events, Exceptions: row.Exceptions, Urgent: row.Urgent})
 	}
 	return page, nil
 }

@@ -60,8 +60,6 @@ var homes = map[string][]string{
 
 // longFiles may be longer than others.
 var longFiles = map[string]string{
-	"models/inbox/process.go":                    "the life of an event",
-	"models/ledger/ledger.go":                    "the life of an order",
 	"models/platform/sandbox/shopify_api.go":     "the answers of one API",
 	"models/platform/sandbox/shopify_orders.go":  "the orders of one shop",
 	"models/platform/sandbox/town_plots.go":      "a list of stories",

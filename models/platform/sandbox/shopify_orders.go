@@ -51,7 +51,7 @@ type shopOrder struct {
 }
 
 type shopMove struct {
-	id, parent   int64
+	id           int64
 	kind, status string
 	amount       int64
 	at           time.Time

@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"counterfoil/models"
+	"counterfoil/models/store"
+)
+
+// hint announces an order by name, or puts a known one in doubt.
+func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation, fresh []string) error {
+	if order.Announced {
+		if desc != nil && (order.Said == nil || desc.Changed.After(order.Said.Changed)) {
+			order.Said = desc
+			order.Number = number(models.ObjectRef{ID: order.Ref}, desc)
+			if err := tx.SaveOrder(ctx, order); err != nil {
+				return err
+			}
+		}
+		if desc == nil {
+			return nil
+		}
+		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
+	}
+	if order.Doubted(r.Conn.ID, models.Unverified, r.Doubt) {
+		return tx.SaveOrder(ctx, order)
+	}
+	return nil
+}
+
+// GoneAfter is how long a platform may answer without knowing an object before we
+// say that it is gone: some platforms tell before they can be asked.
+const GoneAfter = 10 * time.Minute
+
+// missing judges an object that the platform doesn't show although it answers.
+func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order models.Order, obj store.ObjectRow) error {
+	p := models.Problem{Kind: models.GoneOnPlatform, Detail: obj.Ref.ID}
+	check, doubt := models.ToReview, models.Missing
+	subject := "object:" + strconv.FormatInt(obj.ID, 10)
+	if order.ID != 0 {
+		subject = "order:" + strconv.FormatInt(order.ID, 10)
+	}
+	switch r.Seen.Absence {
+	case models.AdminTest:
+		return nil
+	case models.OutsideWindow:
+		p = models.Problem{Kind: models.OutsideWindowKind}
+		check, doubt = models.Unverified, models.TooOld
+		subject = "window"
+	case models.Unreadable:
+		p.Case, p.Detail = "unreadable", r.Seen.Detail
+	default:
+		if order.ID == 0 && allTests(r.Events) || tx.Now.Sub(obj.Missing) < GoneAfter && !Deleted(r.Events) {
+			return nil
+		}
+	}
+	if order.ID != 0 && !order.Announced && order.Doubted(r.Conn.ID, check, doubt) {
+		if err := tx.SaveOrder(ctx, order); err != nil {
+			return err
+		}
+	}
+	return tx.OpenCase(ctx, store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p})
+}
+
+// Deleted tells whether the platform itself said that the object was deleted.
+func Deleted(events []store.DueEvent) bool {
+	for _, e := range events {
+		if e.Topic == "orders/delete" {
+			return true
+		}
+	}
+	return false
+}
+
+func allTests(events []store.DueEvent) bool {
+	for _, e := range events {
+		if !e.Test {
+			return false
+		}
+	}
+	return len(events) > 0
+}
+
+// faults are what the adapter couldn't understand, as problems of the order.
+func faults(seen *models.Observation) []models.Problem {
+	if seen == nil {
+		return nil
+	}
+	var out []models.Problem
+	for _, f := range seen.Faults {
+		if f.Kind == models.UnknownStatus {
+			continue // Advance tells it with both states
+		}
+		out = append(out, models.Problem{Kind: f.Kind, Axis: f.Axis, Detail: strings.TrimSpace(f.Path + " " + f.Word)})
+	}
+	return out
+}
+
+// readingKinds are the exceptions that the next good reading settles by itself.
+var readingKinds = []models.ExceptionKind{models.MoveRefused, models.UnknownStatus, models.PlatformsDisagree, models.AmountDiffers,
+	models.SchemaChanged, models.GoneOnPlatform, models.Contradiction}
+
+// cases opens what is wrong and closes what this reading shows to be right again.
+func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems []models.Problem) error {
+	subject := "order:" + strconv.FormatInt(o.ID, 10)
+	var still []string
+	for _, p := range problems {
+		still = append(still, string(p.Kind)+"/"+string(p.Axis))
+	}
+	if err := tx.CloseCases(ctx, o.ConnectionID, subject, readingKinds, still, "reading"); err != nil {
+		return err
+	}
+	for _, p := range problems {
+		if err := tx.OpenCase(ctx, store.Case{ConnectionID: o.ConnectionID, Subject: subject, OrderID: o.ID, Ref: o.Ref, Problem: p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
