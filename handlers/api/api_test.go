@@ -64,7 +64,7 @@ func (s shelf) Orders(_ context.Context, q models.OrderQuery) (models.Page[model
 	f, _ := s.file(7)
 	row := models.OrderRow{Order: f.Order, Shop: f.Shop, Connection: f.Connection, Events: 1, Exceptions: 1,
 		Health: map[int64]models.Health{1: {State: models.APIDownState, Since: moment, Review: time.Hour}},
-		Shown: models.Shown{Check: models.Unverified, Doubt: models.APIDown, At: moment, Platform: models.Shopify}}
+		Shown:  models.Shown{Check: models.Unverified, Doubt: models.APIDown, At: moment, Platform: models.Shopify}}
 	return models.Page[models.OrderRow]{Items: []models.OrderRow{row}, Next: "7"}, nil
 }
 
