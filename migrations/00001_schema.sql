@@ -85,6 +85,7 @@ CREATE TABLE orders (
     test          boolean     NOT NULL DEFAULT false,
     method        text        NOT NULL DEFAULT '',
     channel       text        NOT NULL DEFAULT '',
+    disagree_since timestamptz,                      -- since when linked platforms, both well read, tell it differently
     merged_into   bigint REFERENCES orders,
     version       bigint      NOT NULL DEFAULT 1,
     created_at    timestamptz NOT NULL DEFAULT now(),
@@ -103,6 +104,9 @@ CREATE INDEX orders_announced ON orders (id DESC) WHERE announced;
 -- Orders that a recovered platform has to read again.
 CREATE INDEX orders_money_by ON orders (money_by) WHERE verification <> 'verified';
 CREATE INDEX orders_goods_by ON orders (goods_by) WHERE verification <> 'verified';
+
+-- Disagreements whose grace may be over.
+CREATE INDEX orders_disagree ON orders (disagree_since) WHERE disagree_since IS NOT NULL;
 
 -- Everything by which an order can be found within its shop: platform reference,
 -- legacy id, number, payment intent.

@@ -71,6 +71,8 @@ type Order struct {
 	Store     bool
 	Method    string
 	Channel   string
+	// DisagreeSince is since when linked platforms tell it differently; zero: they agree.
+	DisagreeSince time.Time
 	// MergedInto is the order that this empty shell became part of; 0: none.
 	MergedInto int64
 	Version    int64

@@ -22,6 +22,7 @@ type OrderQuery struct {
 	Announced    bool
 	Unresolved   bool
 	Test         bool // test orders too; they are left out otherwise
+	Whole        bool // objects and ledger of each order too
 	Cursor       string
 	Limit        int // default 50, at most 200
 }
@@ -38,6 +39,9 @@ type OrderRow struct {
 	Events     int
 	Exceptions int
 	Urgent     bool // one of them pauses the order
+	// Objects and Ledger where the query asked for whole orders.
+	Objects []Object
+	Ledger  []Entry
 }
 
 // An Object is a platform object as its order's page shows it.

@@ -47,7 +47,10 @@ func (o Order) Settled() bool {
 		o.State(Cancellation) == CancellationRequested || ret == ReturnRequested || ret == ReturnInProgress {
 		return false
 	}
-	if o.State(Cancellation) == CancellationCancelled || pay == PaymentVoided || o.State(Refund) == RefundFull {
+	if o.State(Cancellation) == CancellationCancelled {
+		return o.Refunded >= o.Received // what came in went back
+	}
+	if pay == PaymentVoided || o.State(Refund) == RefundFull {
 		return true
 	}
 	return pay == PaymentPaid && (ful == FulfillmentFulfilled || !o.Store)

@@ -217,7 +217,7 @@ func TestOrders(t *testing.T) {
 	t.Parallel()
 	e, s := serve(t)
 	code, got := ask(t, e, "cf_one", http.MethodGet, "/api/v1/orders?connection=c&ref=r&q=%EF%BC%831042&payment=paid&fulfillment=held&verification=unverified&unresolved=true&cursor=9&limit=200", "")
-	want := models.OrderQuery{Shops: []int64{1}, Connection: "c", Ref: "r", Text: "＃1042", Verification: models.Unverified, Unresolved: true, Cursor: "9", Limit: 200,
+	want := models.OrderQuery{Shops: []int64{1}, Connection: "c", Ref: "r", Text: "＃1042", Verification: models.Unverified, Unresolved: true, Whole: true, Cursor: "9", Limit: 200,
 		States: map[models.Axis]models.State{models.Payment: models.PaymentPaid, models.Fulfillment: models.FulfillmentHeld}}
 	if code != 200 || !reflect.DeepEqual(*s.orders, want) {
 		t.Errorf("%d asked for %+v, want %+v", code, *s.orders, want)

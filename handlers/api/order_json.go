@@ -140,13 +140,17 @@ func fileJSON(f models.OrderFile, now time.Time) order {
 			out.Unresolved.Exceptions++
 		}
 	}
-	for _, o := range f.Objects {
-		out.Objects = append(out.Objects, object{o.Slug, o.Ref.Kind, o.Ref.ID, instant(o.Fetched), objectWords(o)})
-	}
-	for _, e := range f.Ledger {
-		out.Ledger = append(out.Ledger, entry{e.Axis, e.From, e.To, e.At.UTC(), cause{e.Cause.Kind, e.Cause.ID}, e.Actor})
-	}
+	out.add(f.Objects, f.Ledger)
 	return out
+}
+
+func (o *order) add(objects []models.Object, ledger []models.Entry) {
+	for _, x := range objects {
+		o.Objects = append(o.Objects, object{x.Slug, x.Ref.Kind, x.Ref.ID, instant(x.Fetched), objectWords(x)})
+	}
+	for _, e := range ledger {
+		o.Ledger = append(o.Ledger, entry{e.Axis, e.From, e.To, e.At.UTC(), cause{e.Cause.Kind, e.Cause.ID}, e.Actor})
+	}
 }
 
 // rowJSON shows a line of the list.
@@ -154,6 +158,7 @@ func rowJSON(row models.OrderRow, now time.Time) order {
 	show := func(a models.Axis) models.Shown { return row.Show(a, row.Health, now) }
 	out := baseJSON(row.Order, row.Shop, row.Connection, row.Shown, show)
 	out.Unresolved = unresolved{row.Events, row.Exceptions}
+	out.add(row.Objects, row.Ledger)
 	return out
 }
 

@@ -16,7 +16,26 @@ type Reads struct {
 
 // Orders lists orders, newest first by id.
 func (r Reads) Orders(ctx context.Context, q models.OrderQuery) (models.Page[models.OrderRow], error) {
-	return r.Store.Orders(ctx, store.OrderFilter{OrderQuery: q, Health: r.Book.Healths(), Now: r.Store.Now()})
+	page, err := r.Store.Orders(ctx, store.OrderFilter{OrderQuery: q, Health: r.Book.Healths(), Now: r.Store.Now()})
+	for _, row := range page.Items {
+		r.describe(row.Objects)
+	}
+	return page, err
+}
+
+// describe adds what only the connections know of objects.
+func (r Reads) describe(objects []models.Object) {
+	for i := range objects {
+		o := &objects[i]
+		c := r.Book.ID(o.Connection)
+		if c == nil {
+			continue
+		}
+		o.Slug, o.Platform = c.Slug, c.Platform
+		if c.Adapter != nil {
+			o.Reads, o.Deep = c.Adapter.Reads(), c.Adapter.Deep(o.Ref)
+		}
+	}
 }
 
 // OrderFile reads an order with everything its page shows.
@@ -34,17 +53,7 @@ func (r Reads) OrderFile(ctx context.Context, id int64) (models.OrderFile, error
 	for _, c := range r.Book.All() {
 		f.Slugs[c.ID] = c.Slug
 	}
-	for i := range f.Objects {
-		o := &f.Objects[i]
-		c := r.Book.ID(o.Connection)
-		if c == nil {
-			continue
-		}
-		o.Slug, o.Platform = c.Slug, c.Platform
-		if c.Adapter != nil {
-			o.Reads, o.Deep = c.Adapter.Reads(), c.Adapter.Deep(o.Ref)
-		}
-	}
+	r.describe(f.Objects)
 	return f, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"counterfoil/models/ledger"
 	"counterfoil/models/store"
 )
 
@@ -53,6 +54,7 @@ func (in *Inbox) Lookout(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for {
+		in.wake(ctx)
 		if due, err := in.store.DueConnections(ctx); err == nil {
 			for _, id := range due {
 				working.Go(func() {
@@ -87,5 +89,15 @@ func (in *Inbox) probe(ctx context.Context, id int64) {
 	}
 	if err != nil && ctx.Err() == nil && !store.Down(err) {
 		in.log.Error("probe", "connection", id, "error", err)
+	}
+}
+
+// wake has disagreements that outlast their grace read once more, which opens a case.
+func (in *Inbox) wake(ctx context.Context) {
+	err := in.store.Tx(ctx, func(tx *store.Tx) error {
+		return tx.WakeDisagreements(ctx, tx.Now.Add(-ledger.DisagreeGrace))
+	})
+	if err != nil && ctx.Err() == nil && !store.Down(err) {
+		in.log.Error("disagreements", "error", err)
 	}
 }

@@ -33,10 +33,6 @@ func ids(events []store.DueEvent) []int64 {
 	return out
 }
 
-func refused(problems []models.Problem) bool {
-	return has(problems, models.MoveRefused) || has(problems, models.UnknownStatus)
-}
-
 func has(problems []models.Problem, kind models.ExceptionKind) bool {
 	return slices.ContainsFunc(problems, func(p models.Problem) bool { return p.Kind == kind })
 }
@@ -52,7 +48,7 @@ func (in *Inbox) marks(c store.Claim, seen *models.Observation, out ledger.Outco
 		}
 	}
 	review := int64(0)
-	if refused(out.Problems) && !out.Moved {
+	if has(out.Problems, models.MoveRefused) && !out.Moved {
 		if e := ledger.Pick(c.Events, ""); e != nil {
 			review = e.ID
 		}
@@ -62,7 +58,7 @@ func (in *Inbox) marks(c store.Claim, seen *models.Observation, out ledger.Outco
 		m := store.Mark{ID: e.ID, Key: e.Key, OrderID: out.OrderID, State: models.EventSuperseded, CausedBy: cause, EntryID: entry}
 		switch {
 		case seen != nil && seen.Absence != models.Present:
-			in.markAbsent(&m, e, *seen, out, now)
+			in.markAbsent(&m, c, e, *seen, out, now)
 		case out.Unmatched && seen == nil:
 			m.State, m.Error = models.EventNotApplied, "note.states_nothing"
 		case out.Unmatched:
@@ -71,11 +67,11 @@ func (in *Inbox) marks(c store.Claim, seen *models.Observation, out ledger.Outco
 			m.State, m.CausedBy = models.EventApplied, 0
 		case e.ID == review:
 			m.State, m.Error = models.EventReview, "note.refused"
-			if !has(out.Problems, models.MoveRefused) {
-				m.Error = "note.unknown_word"
-			}
 		case !out.Moved:
 			m.CausedBy, m.EntryID = out.LastEvent, out.LastEntry
+			if has(out.Problems, models.UnknownStatus) {
+				m.Error = "note.unknown_word"
+			}
 			if seen == nil && e.Said == nil {
 				m.State, m.Error = models.EventNotApplied, "note.states_nothing"
 			}
@@ -104,7 +100,7 @@ func late(e store.DueEvent, seen *models.Observation) bool {
 }
 
 // markAbsent judges an event whose object the platform doesn't show although it answers.
-func (in *Inbox) markAbsent(m *store.Mark, e store.DueEvent, seen models.Observation, out ledger.Outcome, now time.Time) {
+func (in *Inbox) markAbsent(m *store.Mark, c store.Claim, e store.DueEvent, seen models.Observation, out ledger.Outcome, now time.Time) {
 	m.CausedBy, m.EntryID = 0, 0
 	switch {
 	case seen.Absence == models.AdminTest, e.Test && out.OrderID == 0:
@@ -116,7 +112,7 @@ func (in *Inbox) markAbsent(m *store.Mark, e store.DueEvent, seen models.Observa
 		if e.Tries+1 >= models.MaxTries {
 			m.State = models.EventReview
 		}
-	case ledger.Deleted([]store.DueEvent{e}):
+	case ledger.Deleted(c.Events):
 		m.State, m.Error = models.EventSuperseded, "note.gone"
 	case !out.Missing.IsZero() && now.Sub(out.Missing) >= ledger.GoneAfter:
 		m.State, m.Error = models.EventReview, "note.gone"
@@ -141,6 +137,14 @@ func (in *Inbox) postpone(ctx context.Context, conn *connect.Conn, claims []stor
 	}
 	for _, c := range claims {
 		err := in.store.Tx(ctx, func(tx *store.Tx) error {
+			failing, err := tx.Failing(ctx, conn.ID)
+			if err != nil {
+				return err
+			}
+			after := max(next, secondLine)
+			if !failing && conn.Adapter != nil {
+				after = time.Second // it answered meanwhile, and nobody will call these events again
+			}
 			r := ledger.Reading{Conn: conn, Asked: c.Ref, Events: c.Events, Hint: !conn.CallsRunOut(), Doubt: doubt, Actor: ledger.Console,
 				Cause: models.Cause{Kind: models.CauseResync, ID: ledger.Console}}
 			res, err := in.ledger.Apply(ctx, tx, r)
@@ -149,10 +153,10 @@ func (in *Inbox) postpone(ctx context.Context, conn *connect.Conn, claims []stor
 			}
 			marks := make([]store.Mark, len(c.Events))
 			for i, e := range c.Events {
-				marks[i] = store.Mark{ID: e.ID, Key: e.Key, State: models.EventWaiting, OrderID: res.OrderID, Error: out.Detail, After: max(next, secondLine)}
+				marks[i] = store.Mark{ID: e.ID, Key: e.Key, State: models.EventWaiting, OrderID: res.OrderID, Error: out.Detail, After: after}
 			}
 			if c.Reread {
-				if err := tx.RereadLater(ctx, c.ObjectID, max(next, secondLine)); err != nil {
+				if err := tx.RereadLater(ctx, c.ObjectID, after); err != nil {
 					return err
 				}
 			}

@@ -296,8 +296,8 @@ func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, s
 		if out.Unmatched && seen != nil {
 			return tx.Want(ctx, conn.ShopID, ledger.Wants(seen, c.Ref), ids(c.Events))
 		}
-		if out.OrderID != 0 && seen != nil && !refused(out.Problems) {
-			return tx.SettleReviews(ctx, conn.ID, out.OrderID)
+		if out.OrderID != 0 && seen != nil && !has(out.Problems, models.MoveRefused) {
+			return tx.SettleReviews(ctx, out.OrderID)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,36 +85,65 @@ func allTests(events []store.DueEvent) bool {
 	return len(events) > 0
 }
 
-// faults are what the adapter couldn't understand, as problems of the order.
-func faults(seen *models.Observation) []models.Problem {
-	if seen == nil {
-		return nil
-	}
+// faults are what adapters couldn't understand of the order's objects, as problems.
+func faults(objects []models.ObjectView) []models.Problem {
 	var out []models.Problem
-	for _, f := range seen.Faults {
-		if f.Kind == models.UnknownStatus {
-			continue // Advance tells it with both states
+	for _, o := range objects {
+		if o.Official == nil {
+			continue
 		}
-		out = append(out, models.Problem{Kind: f.Kind, Axis: f.Axis, Detail: strings.TrimSpace(f.Path + " " + f.Word)})
+		for _, f := range o.Official.Faults {
+			if f.Kind == models.UnknownStatus {
+				continue // Advance tells it with both states
+			}
+			out = append(out, models.Problem{Kind: f.Kind, Axis: f.Axis, Detail: strings.TrimSpace(f.Path + " " + f.Word)})
+		}
 	}
 	return out
 }
+
+// DisagreeGrace is how long two platforms may tell an order differently before it is
+// a case: one usually hears of a payment a little before the other.
+const DisagreeGrace = 15 * time.Minute
+
+// grace holds a disagreement back until it has lasted.
+func grace(o *models.Order, problems []models.Problem, now time.Time) []models.Problem {
+	if !slices.ContainsFunc(problems, disagrees) {
+		o.DisagreeSince = time.Time{}
+		return problems
+	}
+	if o.DisagreeSince.IsZero() {
+		o.DisagreeSince = now
+	}
+	if now.Sub(o.DisagreeSince) >= DisagreeGrace {
+		return problems
+	}
+	return slices.DeleteFunc(problems, disagrees)
+}
+
+func disagrees(p models.Problem) bool { return p.Kind == models.PlatformsDisagree }
 
 // readingKinds are the exceptions that the next good reading settles by itself.
 var readingKinds = []models.ExceptionKind{models.MoveRefused, models.UnknownStatus, models.PlatformsDisagree, models.AmountDiffers,
 	models.SchemaChanged, models.GoneOnPlatform, models.Contradiction}
 
 // cases opens what is wrong and closes what this reading shows to be right again.
-func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems []models.Problem) error {
+func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems []models.Problem, missing bool) error {
 	subject := "order:" + strconv.FormatInt(o.ID, 10)
 	var still []string
+	var once []models.Problem
 	for _, p := range problems {
-		still = append(still, string(p.Kind)+"/"+string(p.Axis))
+		if name := string(p.Kind) + "/" + string(p.Axis); !slices.Contains(still, name) {
+			still, once = append(still, name), append(once, p)
+		}
+	}
+	if missing {
+		still = append(still, string(models.GoneOnPlatform)+"/")
 	}
 	if err := tx.CloseCases(ctx, o.ConnectionID, subject, readingKinds, still, "reading"); err != nil {
 		return err
 	}
-	for _, p := range problems {
+	for _, p := range once {
 		if err := tx.OpenCase(ctx, store.Case{ConnectionID: o.ConnectionID, Subject: subject, OrderID: o.ID, Ref: o.Ref, Problem: p}); err != nil {
 			return err
 		}

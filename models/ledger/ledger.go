@@ -206,7 +206,7 @@ func older(seen, known models.Observation) bool {
 
 // advance judges the whole order by all of its objects, and writes what the rules allow.
 func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order models.Order, desc *models.Observation, fresh []string, out *Outcome) error {
-	objects, err := l.views(ctx, tx, order.ID)
+	objects, missing, err := l.views(ctx, tx, order.ID)
 	if err != nil {
 		return err
 	}
@@ -233,11 +233,12 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 			return err
 		}
 	}
-	out.Problems = append(step.Problems, faults(r.Seen)...)
+	out.Problems = append(step.Problems, faults(objects)...)
+	out.Problems = grace(&next, out.Problems, tx.Now)
 	if err := tx.SaveOrder(ctx, next); err != nil {
 		return err
 	}
-	if err := l.cases(ctx, tx, next, out.Problems); err != nil || len(fresh) == 0 {
+	if err := l.cases(ctx, tx, next, out.Problems, missing); err != nil || len(fresh) == 0 {
 		return err
 	}
 	return tx.AddRefs(ctx, next.ShopID, next.ID, fresh)
@@ -261,17 +262,18 @@ func (l *Ledger) name(o *models.Order, r Reading, desc *models.Observation) {
 	}
 }
 
-// views are an order's objects together with what their connections can do.
-func (l *Ledger) views(ctx context.Context, tx *store.Tx, order int64) ([]models.ObjectView, error) {
+// views are an order's objects together with what their connections can do, and
+// whether one of them is missing at its platform.
+func (l *Ledger) views(ctx context.Context, tx *store.Tx, order int64) (views []models.ObjectView, missing bool, err error) {
 	rows, err := tx.ObjectsOf(ctx, order)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	views := make([]models.ObjectView, 0, len(rows))
 	for _, row := range rows {
 		views = append(views, View(row, l.Book))
+		missing = missing || !row.Missing.IsZero()
 	}
-	return views, nil
+	return views, missing, nil
 }
 
 // View is a kept object together with what its connection can do.

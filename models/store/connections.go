@@ -198,6 +198,15 @@ UPDATE events e SET due_at = now() FROM (
 WHERE e.id = w.id`, connection)
 }
 
+// Failing tells whether a connection's platform can't be asked, and keeps it so until
+// the end of the transaction: whoever lets events wait for it comes before whoever
+// makes the waiting ones due.
+func (tx *Tx) Failing(ctx context.Context, connection int64) (bool, error) {
+	var failing bool
+	err := tx.one(ctx, "error.connection_unknown", &failing, `SELECT api_failing IS NOT NULL FROM connections WHERE id = ? FOR SHARE`, connection)
+	return failing, err
+}
+
 // DueProbe makes the oldest waiting event of a failing connection due, so that one
 // call finds out whether the platform is back. It does nothing before api_next.
 func (tx *Tx) DueProbe(ctx context.Context, connection int64) (bool, error) {

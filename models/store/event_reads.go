@@ -156,7 +156,7 @@ WHERE e.id = ?`, id); err != nil {
 		}
 	}
 	var err error
-	if f.Moves, err = r.entries(ctx, "cause_kind = 'event' AND cause_id = ?", strconv.FormatInt(id, 10)); err != nil {
+	if f.Moves, err = r.entries(ctx, "cause_kind = 'event' AND cause_id = ?", maxEntries, strconv.FormatInt(id, 10)); err != nil {
 		return f, err
 	}
 	if err := r.arrivals(ctx, &f); err != nil {

@@ -446,11 +446,11 @@ ORDER BY o.id LIMIT 1`, connection, e.ObjKind, e.ObjRef, e.Account, e.Topic, e.C
 
 // SettleReviews settles the events of an order that the rules had refused, once a
 // reading fits the rules again.
-func (tx *Tx) SettleReviews(ctx context.Context, connection, order int64) error {
+func (tx *Tx) SettleReviews(ctx context.Context, order int64) error {
 	return tx.exec(ctx, `
 UPDATE events e SET state = 'superseded', error = 'note.settled', done_at = ? FROM (
-    SELECT id FROM events WHERE order_id = ? AND connection_id = ? AND state = 'review' ORDER BY key FOR UPDATE) r
-WHERE e.id = r.id`, tx.Now, order, connection)
+    SELECT id FROM events WHERE order_id = ? AND state = 'review' AND error = 'note.refused' ORDER BY key FOR UPDATE) r
+WHERE e.id = r.id`, tx.Now, order)
 }
 
 // RereadLater asks for an object to be read again after a while.

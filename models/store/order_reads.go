@@ -173,8 +173,45 @@ ORDER BY o.id DESC`, append(w.args, limit+1)...)
 		page.Items = append(page.Items, models.OrderRow{Order: o, Shop: row.Shop, ShopName: row.ShopName, Connection: row.Connection,
 			Shown: o.Worst(health, f.Now), Health: health, Events: row.Events, Exceptions: row.Exceptions, Urgent: row.Urgent})
 	}
-	return page, nil
+	if f.Whole && len(page.Items) > 0 {
+		err = r.whole(ctx, page.Items)
+	}
+	return page, err
 }
+
+// whole adds the objects and ledgers of a page's orders, in one query each.
+func (r reads) whole(ctx context.Context, rows []models.OrderRow) error {
+	ids, at := make([]int64, len(rows)), map[int64]int{}
+	for i, row := range rows {
+		ids[i], at[row.ID] = row.ID, i
+	}
+	entries, err := r.entries(ctx, "order_id = ANY (?::bigint[])", maxEntries*len(rows), idList(ids))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		i := at[e.OrderID]
+		rows[i].Ledger = append(rows[i].Ledger, e)
+	}
+	objects, err := r.objectsWhere(ctx, "p.order_id = ANY (?::bigint[])", idList(ids))
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		i := at[o.OrderID]
+		rows[i].Objects = append(rows[i].Objects, shown(o))
+	}
+	return nil
+}
+
+// shown is a kept object as pages and programs see it.
+func shown(o ObjectRow) models.Object {
+	return models.Object{Fetched: o.Fetched, Reported: o.Reported, ObjectView: models.ObjectView{ID: o.ID, Connection: o.ConnectionID, Ref: o.Ref,
+		LinkedBy: o.LinkedBy, Official: o.Official, Said: o.Said}}
+}
+
+// maxEntries of one order's ledger are shown; a longer one is no order's life.
+const maxEntries = 500
 
 // verification filters by what people would see on the row.
 func (f OrderFilter) verification(w *where) {
@@ -276,10 +313,9 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 		return f, err
 	}
 	for _, obj := range objects {
-		f.Objects = append(f.Objects, models.Object{Fetched: obj.Fetched, Reported: obj.Reported,
-			ObjectView: models.ObjectView{ID: obj.ID, Connection: obj.ConnectionID, Ref: obj.Ref, LinkedBy: obj.LinkedBy, Official: obj.Official, Said: obj.Said}})
+		f.Objects = append(f.Objects, shown(obj))
 	}
-	if f.Ledger, err = r.entries(ctx, "order_id = ?", o.ID); err != nil {
+	if f.Ledger, err = r.entries(ctx, "order_id = ?", maxEntries, o.ID); err != nil {
 		return f, err
 	}
 	if f.Events, err = r.eventsWhere(ctx, `e.id IN (
@@ -311,7 +347,7 @@ func (r reads) healths(ctx context.Context, waits string) (map[int64]models.Heal
 	return out, nil
 }
 
-func (r reads) entries(ctx context.Context, cond string, args ...any) ([]models.Entry, error) {
+func (r reads) entries(ctx context.Context, cond string, limit int, args ...any) ([]models.Entry, error) {
 	var rows []struct {
 		ID             int64
 		OrderID        int64
@@ -331,7 +367,7 @@ func (r reads) entries(ctx context.Context, cond string, args ...any) ([]models.
 	}
 	err := r.rows(ctx, &rows, `
 SELECT id, order_id, axis, from_state, to_state, currency, total_before, paid_before, refunded_before, total, paid, refunded, cause::text AS cause, actor, at
-FROM ledger WHERE `+cond+` ORDER BY id DESC LIMIT 500`, args...)
+FROM ledger WHERE `+cond+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}

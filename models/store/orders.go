@@ -11,49 +11,50 @@ import (
 
 // An orderRow is an order as it is kept.
 type orderRow struct {
-	ID           int64
-	ShopID       int64
-	ConnectionID int64
-	Platform     models.Platform
-	Account      string
-	PlatformRef  string
-	Number       string
-	PlacedAt     *time.Time
-	Currency     string
-	Total        int64
-	Paid         int64
-	Refunded     int64
-	Outstanding  int64
-	Items        string
-	Payment      *string
-	Refund       *string
-	Dispute      *string
-	Fulfillment  *string
-	Cancellation *string
-	Return       *string
-	Axes         string
-	Store        bool
-	Announced    bool
-	Said         *string
-	Test         bool
-	Method       string
-	Channel      string
-	MergedInto   *int64
-	Version      int64
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
+	ID            int64
+	ShopID        int64
+	ConnectionID  int64
+	Platform      models.Platform
+	Account       string
+	PlatformRef   string
+	Number        string
+	PlacedAt      *time.Time
+	Currency      string
+	Total         int64
+	Paid          int64
+	Refunded      int64
+	Outstanding   int64
+	Items         string
+	Payment       *string
+	Refund        *string
+	Dispute       *string
+	Fulfillment   *string
+	Cancellation  *string
+	Return        *string
+	Axes          string
+	Store         bool
+	Announced     bool
+	Said          *string
+	Test          bool
+	Method        string
+	Channel       string
+	DisagreeSince *time.Time
+	MergedInto    *int64
+	Version       int64
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
 }
 
 const orderColumns = `o.id, o.shop_id, o.connection_id, o.platform, o.account, o.platform_ref, o.number, o.placed_at, o.currency,
        o.total, o.paid, o.refunded, o.outstanding, o.items::text AS items, o.payment, o.refund, o.dispute, o.fulfillment, o.cancellation,
-       o.return, o.axes::text AS axes, o.store, o.announced, o.said::text AS said, o.test, o.method, o.channel, o.merged_into,
+       o.return, o.axes::text AS axes, o.store, o.announced, o.said::text AS said, o.test, o.method, o.channel, o.disagree_since, o.merged_into,
        o.version, o.created_at, o.updated_at`
 
 func (r orderRow) order() (models.Order, error) {
 	o := models.Order{
 		ID: r.ID, ShopID: r.ShopID, ConnectionID: r.ConnectionID, Platform: r.Platform, Account: r.Account, Ref: r.PlatformRef,
 		Number: r.Number, Placed: utc(r.PlacedAt), Announced: r.Announced, Test: r.Test, Store: r.Store, Method: r.Method,
-		Channel: r.Channel, Version: r.Version, Created: r.CreatedAt.UTC(), Updated: r.UpdatedAt.UTC(),
+		Channel: r.Channel, DisagreeSince: utc(r.DisagreeSince), Version: r.Version, Created: r.CreatedAt.UTC(), Updated: r.UpdatedAt.UTC(),
 		Amounts: models.Amounts{Currency: r.Currency, Total: r.Total, Received: r.Paid, Refunded: r.Refunded, Outstanding: r.Outstanding},
 	}
 	if r.MergedInto != nil {
@@ -202,16 +203,25 @@ func (tx *Tx) SaveOrder(ctx context.Context, o models.Order) error {
 	n, err := tx.changed(ctx, `
 UPDATE orders SET number = ?, placed_at = ?, currency = ?, total = ?, paid = ?, refunded = ?, outstanding = ?, items = ?::jsonb,
        payment = ?, refund = ?, dispute = ?, fulfillment = ?, cancellation = ?, return = ?, axes = ?::jsonb, verification = ?,
-       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?,
+       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?, disagree_since = ?,
        version = version + 1, updated_at = ?
 WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.Refunded, o.Outstanding, string(items),
 		state(models.Payment), state(models.Refund), state(models.Dispute), state(models.Fulfillment), state(models.Cancellation), state(models.Return),
 		string(axes), worst, some(o.Axes[models.Payment].Connection), some(o.Axes[models.Fulfillment].Connection), nullTime(checked),
-		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, tx.Now, o.ID)
+		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, nullTime(o.DisagreeSince), tx.Now, o.ID)
 	if err == nil && n == 0 {
 		return models.Fail(models.NotFound, "error.order_unknown")
 	}
 	return err
+}
+
+// WakeDisagreements has the platforms of orders read again that have told them
+// differently since before a time, while no case says so yet.
+func (tx *Tx) WakeDisagreements(ctx context.Context, before time.Time) error {
+	return tx.exec(ctx, `
+UPDATE platform_objects p SET reread_at = now() FROM orders o
+WHERE o.disagree_since < ? AND p.order_id = o.id AND p.reread_at IS NULL AND (p.claimed_until IS NULL OR p.claimed_until < now())
+  AND NOT EXISTS (SELECT 1 FROM exceptions x WHERE x.order_id = o.id AND x.kind = 'platforms_disagree' AND x.state = 'open')`, before)
 }
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
@@ -419,8 +429,12 @@ func (tx *Tx) NextReading(ctx context.Context) (int64, error) {
 
 // ObjectsOf lists the platform objects of an order.
 func (r reads) ObjectsOf(ctx context.Context, order int64) ([]ObjectRow, error) {
+	return r.objectsWhere(ctx, "p.order_id = ?", order)
+}
+
+func (r reads) objectsWhere(ctx context.Context, cond string, args ...any) ([]ObjectRow, error) {
 	var rows []objectRow
-	if err := r.rows(ctx, &rows, `SELECT `+objectColumns+` FROM platform_objects p WHERE p.order_id = ? ORDER BY p.id`, order); err != nil {
+	if err := r.rows(ctx, &rows, `SELECT `+objectColumns+` FROM platform_objects p WHERE `+cond+` ORDER BY p.id`, args...); err != nil {
 		return nil, err
 	}
 	out := make([]ObjectRow, len(rows))
@@ -432,14 +446,4 @@ func (r reads) ObjectsOf(ctx context.Context, order int64) ([]ObjectRow, error) 
 		out[i] = o
 	}
 	return out, nil
-}
-
-// OrderOfObject is the order that an object belongs to, through the object that it
-// leads to where it isn't linked itself; 0: none.
-func (r reads) OrderOfObject(ctx context.Context, connection int64, ref models.ObjectRef) (int64, error) {
-	var id int64
-	err := r.rows(ctx, &id, `
-SELECT COALESCE(p.order_id, l.order_id, 0) FROM platform_objects p LEFT JOIN platform_objects l ON l.id = p.leads_to
-WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID)
-	return id, err
 }

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"counterfoil/models/platform"
+	"counterfoil/models/platform/sandbox"
+	"counterfoil/models/store"
+)
+
+// TestEverybodyAtOnceOnTenOrders runs all kinds of work on the same few orders and
+// finds that nobody ever waited for somebody who waited for him.
+func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(map[string]string{"down_after": "0s"}).withStripe("hk", nil)
+	const orders, rounds = 10, 25
+	var ids []int64
+	var intents []string
+	for i := range orders {
+		id, ns, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00", Pieces: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pi, paid := r.stripe.CreateIntent(10000, "hkd", sandbox.StripeIntent{Metadata: map[string]string{"order_id": fmt.Sprint(id)}})
+		ids, intents = append(ids, id), append(intents, pi)
+		// Half of the payments come before their orders.
+		if i%2 == 0 {
+			r.postAll("pay", paid...)
+			r.postAll("hk", ns...)
+		} else {
+			r.postAll("hk", ns...)
+			r.postAll("pay", paid...)
+		}
+	}
+	r.settled()
+	work := []func(round, i int){
+		func(_, i int) { r.postAll("hk", must(r.shop.Touch(ids[i]))...) },
+		func(round, i int) {
+			if ns, err := r.shop.Fulfill(ids[i], 1, fmt.Sprint(round)); err == nil {
+				r.postAll("hk", ns...)
+			}
+		},
+		func(_, i int) {
+			if ns, err := r.stripe.Succeed(intents[i]); err == nil {
+				r.postAll("pay", ns...)
+			}
+		},
+		func(_, i int) {
+			if _, ns, err := r.stripe.Refund(intents[i], 100, "succeeded"); err == nil {
+				r.postAll("pay", ns...)
+			}
+		},
+		func(_, i int) {
+			o, _ := r.order(gid(ids[i]))
+			r.call(http.MethodPost, "/api/v1/orders/"+o.ID+"/resync", nil)
+		},
+		func(_, i int) { r.call(http.MethodGet, "/api/v1/orders?verification=unverified&unresolved=true", nil) },
+		func(round, i int) {
+			if i != 0 {
+				return
+			}
+			// The platform comes and goes.
+			c := r.app.book.All()[0]
+			if _, _, err := r.app.book.Failed(context.Background(), c, &platform.Outage{Detail: "test"}); err != nil {
+				t.Error(err)
+			}
+			if err := r.app.book.Answered(context.Background(), c); err != nil {
+				t.Error(err)
+			}
+		},
+		func(_, i int) {
+			err := r.app.store.Tx(context.Background(), func(tx *store.Tx) error { return tx.PayloadWeeks(context.Background()) })
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		},
+	}
+	var wg sync.WaitGroup
+	for _, do := range work {
+		wg.Go(func() {
+			for round := range rounds {
+				for i := range orders {
+					do(round, (i*7+round)%orders)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.settled()
+	var deadlocks int
+	r.scan(&deadlocks, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
+	if deadlocks != 0 {
+		t.Errorf("%d deadlocks", deadlocks)
+	}
+	for i, id := range ids {
+		o, _ := r.order(gid(id))
+		if same, _ := r.order(intents[i]); same.ID != o.ID {
+			t.Errorf("payment %s belongs to order %s, not to %s", intents[i], same.ID, o.ID)
+		}
+	}
+	var failed int
+	r.scan(&failed, `SELECT count(*) FROM events WHERE state = 'failed' OR tries > 0`)
+	if failed != 0 {
+		t.Errorf("%d events needed a second try of ours", failed)
+	}
+}
