@@ -48,6 +48,13 @@ LEFT JOIN platform_objects p ON p.connection_id = e.connection_id AND p.account 
 LEFT JOIN platform_objects l ON l.id = p.leads_to
 LEFT JOIN orders o ON o.id = COALESCE(e.order_id, p.order_id, l.order_id)`
 
+// eventsOfOrder are an order's events: those that were processed for it, and those of
+// its objects that weren't yet. It takes the order's id twice.
+const eventsOfOrder = `
+    SELECT x.id FROM events x WHERE x.order_id = ?
+    UNION SELECT x.id FROM platform_objects p JOIN events x ON x.connection_id = p.connection_id AND x.account = p.account AND x.object_kind = p.kind AND x.object_ref = p.ref
+    WHERE p.order_id = ?`
+
 func (x eventRow) event() models.Event {
 	e := models.Event{ID: x.ID, Connection: x.Connection, Platform: x.Platform, Account: x.Account, EventID: x.EventID, Topic: x.Topic,
 		Object: models.ObjectRef{Account: x.Account, Kind: x.ObjectKind, ID: x.ObjectRef}, OrderName: x.OrderName, State: x.State,
@@ -106,7 +113,7 @@ func (r reads) Events(ctx context.Context, q models.EventQuery) (models.Page[mod
 		w.and("e.state = ?", q.State)
 	}
 	if q.Order != 0 {
-		w.and("COALESCE(e.order_id, p.order_id, l.order_id) = ?", q.Order)
+		w.and("e.id IN ("+eventsOfOrder+")", q.Order, q.Order)
 	}
 	limit := pageSize(q.Limit)
 	items, err := r.eventsWhere(ctx, w.String(), limit+1, w.args...)
@@ -173,8 +180,10 @@ WHERE e.id = ?`, id); err != nil {
 	for _, t := range tries {
 		f.Attempts = append(f.Attempts, models.Try{At: t.At.UTC(), Outcome: t.Outcome, Error: t.Error})
 	}
-	f.Relatives, err = r.eventsWhere(ctx, `e.connection_id = ? AND e.id <> ? AND ((e.object_kind = ? AND e.object_ref = ? AND e.account = ? AND e.object_ref <> '') OR (e.act = ? AND e.act <> ''))`,
-		20, row.ConnectionID, id, row.Row.ObjectKind, row.Row.ObjectRef, row.Row.Account, row.Act)
+	f.Relatives, err = r.eventsWhere(ctx, `e.id <> ? AND e.id IN (
+    (SELECT x.id FROM events x WHERE x.connection_id = ? AND x.object_kind = ? AND x.object_ref = ? AND x.account = ? AND x.object_ref <> '' ORDER BY x.id DESC LIMIT 21)
+    UNION (SELECT x.id FROM events x WHERE x.connection_id = ? AND x.act = ? AND x.act <> '' ORDER BY x.id DESC LIMIT 21))`,
+		20, id, row.ConnectionID, row.Row.ObjectKind, row.Row.ObjectRef, row.Row.Account, row.ConnectionID, row.Act)
 	return f, err
 }
 

@@ -318,10 +318,7 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 	if f.Ledger, err = r.entries(ctx, "order_id = ?", maxEntries, o.ID); err != nil {
 		return f, err
 	}
-	if f.Events, err = r.eventsWhere(ctx, `e.id IN (
-    SELECT x.id FROM events x WHERE x.order_id = ?
-    UNION SELECT x.id FROM platform_objects p JOIN events x ON x.connection_id = p.connection_id AND x.account = p.account AND x.object_kind = p.kind AND x.object_ref = p.ref
-    WHERE p.order_id = ?)`, 100, o.ID, o.ID); err != nil {
+	if f.Events, err = r.eventsWhere(ctx, "e.id IN ("+eventsOfOrder+")", 100, o.ID, o.ID); err != nil {
 		return f, err
 	}
 	for _, e := range f.Events {
