@@ -85,7 +85,8 @@ CREATE TABLE orders (
     test          boolean     NOT NULL DEFAULT false,
     method        text        NOT NULL DEFAULT '',
     channel       text        NOT NULL DEFAULT '',
-    disagree_since timestamptz,                      -- since when linked platforms, both well read, tell it differently
+    disagree_since timestamptz,                     -- since when linked platforms, both well read, tell it differently
+    disagree_due  timestamptz,                      -- when they are read once more for it
     merged_into   bigint REFERENCES orders,
     version       bigint      NOT NULL DEFAULT 1,
     created_at    timestamptz NOT NULL DEFAULT now(),
@@ -101,12 +102,13 @@ CREATE INDEX orders_payment ON orders (payment, id DESC);
 CREATE INDEX orders_fulfillment ON orders (fulfillment, id DESC);
 CREATE INDEX orders_doubted ON orders (id DESC) WHERE verification <> 'verified';
 CREATE INDEX orders_announced ON orders (id DESC) WHERE announced;
+CREATE INDEX orders_disputed ON orders (id DESC) WHERE dispute = 'open';
 -- Orders that a recovered platform has to read again.
 CREATE INDEX orders_money_by ON orders (money_by) WHERE verification <> 'verified';
 CREATE INDEX orders_goods_by ON orders (goods_by) WHERE verification <> 'verified';
 
 -- Disagreements whose grace may be over.
-CREATE INDEX orders_disagree ON orders (disagree_since) WHERE disagree_since IS NOT NULL;
+CREATE INDEX orders_disagree ON orders (disagree_due) WHERE disagree_due IS NOT NULL;
 
 -- Everything by which an order can be found within its shop: platform reference,
 -- legacy id, number, payment intent.
@@ -193,6 +195,8 @@ CREATE INDEX events_order ON events (order_id, id DESC) WHERE order_id IS NOT NU
 CREATE INDEX events_event_id ON events (event_id text_pattern_ops) WHERE event_id <> '';
 CREATE INDEX events_act ON events (connection_id, act) WHERE act <> '';
 CREATE INDEX events_state ON events (state, id DESC);
+-- /events of one connection, and its last one.
+CREATE INDEX events_connection ON events (connection_id, id DESC);
 
 -- Arrivals after the first, the last 20 of each event.
 CREATE TABLE event_deliveries (
@@ -370,6 +374,7 @@ CREATE TABLE exceptions (
 CREATE UNIQUE INDEX exceptions_open_key ON exceptions (connection_id, subject, kind, axis) NULLS NOT DISTINCT WHERE state = 'open';
 CREATE INDEX exceptions_order ON exceptions (order_id) WHERE order_id IS NOT NULL;
 CREATE INDEX exceptions_open ON exceptions (id DESC) WHERE state = 'open';
+CREATE INDEX exceptions_subject ON exceptions (subject) WHERE state = 'open';
 
 -- Bounded evidence of refused requests: no input but header names, a size and a hash.
 CREATE TABLE rejections (

@@ -68,6 +68,7 @@ type Event struct {
 type EventFile struct {
 	Event
 	ConnectionID int64
+	ShopID       int64
 	Act          string
 	Digest       string // hex SHA-256 of the exact bytes
 	Size         int

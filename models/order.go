@@ -73,6 +73,8 @@ type Order struct {
 	Channel   string
 	// DisagreeSince is since when linked platforms tell it differently; zero: they agree.
 	DisagreeSince time.Time
+	// DisagreeDue is when they are read once more for it; zero: not again by itself.
+	DisagreeDue time.Time
 	// MergedInto is the order that this empty shell became part of; 0: none.
 	MergedInto int64
 	Version    int64

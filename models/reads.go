@@ -90,6 +90,7 @@ type EventQuery struct {
 	Shops      []int64
 	Connection string
 	EventID    string
+	Exact      bool // EventID is whole, not a beginning
 	Topic      string
 	State      EventState
 	Order      int64
@@ -145,7 +146,7 @@ type ConnectionFile struct {
 	Rejections []Rejection
 	Rejected   int64 // all, ever
 	Topics     []TopicCount
-	Events24   int64
+	Events24   int64 // at most 10,000 are counted
 	LastEvent  time.Time
 	Oldest     time.Time // oldest unprocessed event
 	Calls30    int64     // calls spent in 30 days

@@ -9,24 +9,22 @@ import (
 	"counterfoil/models/queue"
 )
 
-// A Processor works on the due events of a connection.
-type Processor interface {
-	Process(ctx context.Context, connection int64) error
-}
+// A Sleeper is woken by an alarm, and never makes it wait.
+type Sleeper interface{ Wake(connection int64) }
 
 type dueEvents struct {
 	river.WorkerDefaults[queue.DueEvents]
-	inbox Processor
+	inbox Sleeper
 }
 
-func (w dueEvents) Work(ctx context.Context, job *river.Job[queue.DueEvents]) error {
-	return w.inbox.Process(ctx, job.Args.Connection)
+func (w dueEvents) Work(_ context.Context, job *river.Job[queue.DueEvents]) error {
+	w.inbox.Wake(job.Args.Connection)
+	return nil
 }
 
-// Workers has a worker for each kind of job. The processor is given later, because
-// whoever processes also inserts jobs.
-func Workers(p Processor) *river.Workers {
+// Workers has a worker for each kind of job.
+func Workers(s Sleeper) *river.Workers {
 	w := river.NewWorkers()
-	river.AddWorker(w, dueEvents{inbox: p})
+	river.AddWorker(w, dueEvents{inbox: s})
 	return w
 }

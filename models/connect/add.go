@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -79,9 +80,16 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 			return err
 		}
 		if in.Shop != "" {
-			if row.ShopID, err = tx.EnsureShop(ctx, in.Shop, in.Shop); err != nil {
+			shop, err := tx.EnsureShop(ctx, in.Shop, in.Shop)
+			if err != nil {
 				return err
 			}
+			if row.ID != 0 && row.ShopID != shop {
+				if has, err := tx.HasOrders(ctx, row.ID); err != nil || has {
+					return errors.Join(err, fmt.Errorf("%s has orders in its shop already and can't move to another: connect the account under another --slug", in.Slug))
+				}
+			}
+			row.ShopID = shop
 		}
 		if row.ID, err = tx.SaveConnection(ctx, row); err != nil {
 			return err

@@ -5,8 +5,10 @@ package connect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -120,10 +122,11 @@ type Book struct {
 	mu     sync.RWMutex
 	slugs  map[string]*Conn
 	ids    map[int64]*Conn
-	looked time.Time
-	fail   error // of the last look
+	looked time.Time // when the last look began
+	fail   error     // of the last look
 
-	look sync.Mutex // one look at a time
+	look   chan struct{} // one look at a time
+	missed time.Time     // when the last look for something missing began; its looker's own
 }
 
 // New makes an empty book; Look fills it.
@@ -131,36 +134,75 @@ func New(s *store.Store, keys seal.Keys, makers map[models.Platform]platform.Mak
 	if now == nil {
 		now = time.Now
 	}
-	return &Book{store: s, keys: keys, makers: makers, client: client, now: now, slugs: map[string]*Conn{}, ids: map[int64]*Conn{}}
+	return &Book{store: s, keys: keys, makers: makers, client: client, now: now, slugs: map[string]*Conn{}, ids: map[int64]*Conn{}, look: make(chan struct{}, 1)}
 }
 
-const lookAtMost = time.Second
+const (
+	lookAtMost = time.Second
+	// lookTime is how long a look may take: whoever waits for it has a sender or a
+	// person waiting.
+	lookTime = 2 * time.Second
+)
 
 // Look reads the connections again and rebuilds those that changed.
 func (b *Book) Look(ctx context.Context) error {
-	b.look.Lock()
-	defer b.look.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	select {
+	case b.look <- struct{}{}:
+	case <-ctx.Done():
+		return models.Fail(models.Unavailable, "error.database").Because(ctx.Err())
+	}
+	defer func() { <-b.look }()
 	return b.read(ctx)
 }
 
-// LookSoon looks again unless somebody did within the last second.
-func (b *Book) LookSoon(ctx context.Context) error {
-	b.look.Lock()
-	defer b.look.Unlock()
+// LookSoon looks again before somebody is told that what he asks for isn't there: at
+// most once a second, so that strangers can't make us look more often.
+func (b *Book) LookSoon(ctx context.Context) error { return b.lookFor(ctx, true) }
+
+// LookOnce is LookSoon for whoever carries a large body and shouldn't wait: where
+// somebody looked within the second, that has to do.
+func (b *Book) LookOnce(ctx context.Context) error { return b.lookFor(ctx, false) }
+
+func (b *Book) lookFor(ctx context.Context, patient bool) error {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	select {
+	case b.look <- struct{}{}:
+	case <-ctx.Done():
+		return models.Fail(models.Unavailable, "error.database").Because(ctx.Err())
+	}
+	defer func() { <-b.look }()
+	// Whoever waits here looks after those before him: what they saw is new enough only
+	// if their look began after he asked.
 	b.mu.RLock()
-	fresh, fail := time.Since(b.looked) < lookAtMost, b.fail
+	seen, fail := b.looked.After(asked), b.fail
 	b.mu.RUnlock()
-	if fresh {
+	if seen {
 		return fail
 	}
+	if wait := time.Until(b.missed.Add(lookAtMost)); wait > 0 {
+		if !patient {
+			return fail
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return models.Fail(models.Unavailable, "error.database").Because(ctx.Err())
+		}
+	}
+	b.missed = time.Now()
 	return b.read(ctx)
 }
 
 func (b *Book) read(ctx context.Context) error {
+	began := time.Now()
 	conns, err := b.load(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looked, b.fail = time.Now(), err
+	b.looked, b.fail = began, err
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -306,6 +348,33 @@ func (b *Book) Slug(ctx context.Context, slug string) (*Conn, error) {
 		return nil, models.Fail(models.NotFound, "error.connection_unknown")
 	}
 	return c, nil
+}
+
+// Locked tells whether there are sealed secrets and not one of them can be opened.
+func (b *Book) Locked() bool {
+	sealed, shut := 0, 0
+	for _, c := range b.All() {
+		if c.Broken == nil && c.Credentials == nil && len(c.Fingerprints) == 0 {
+			continue
+		}
+		sealed++
+		if errors.Is(c.Broken, seal.ErrUnknownKey) {
+			shut++
+		}
+	}
+	return sealed > 0 && shut == sealed
+}
+
+// Slugs names the connections of the given shops (empty: all), in order.
+func (b *Book) Slugs(shops []int64) []string {
+	var out []string
+	for _, c := range b.All() {
+		if len(shops) == 0 || slices.Contains(shops, c.ShopID) {
+			out = append(out, c.Slug)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // All lists the connections.

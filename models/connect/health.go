@@ -67,7 +67,11 @@ func (c *Conn) CallsRunOut() bool {
 // Failed records that a connection's platform couldn't be asked. It says when to
 // try again and what the connection's state is now.
 func (b *Book) Failed(ctx context.Context, c *Conn, out *platform.Outage) (time.Duration, models.APIState, error) {
-	next := min(time.Second<<min(c.APIFailures, 6), longestProbe)
+	longest := longestProbe
+	if c.CallBudget() > 0 {
+		longest = longestWait // probes spend calls that readings need
+	}
+	next := min(time.Second<<min(c.APIFailures, 12), longest)
 	if out.After > 0 {
 		next = min(max(out.After, time.Second), longestWait)
 	}
@@ -112,10 +116,10 @@ func (b *Book) Check(ctx context.Context, c *Conn) error {
 	}
 	notes, err := c.Adapter.Check(ctx)
 	if out, ok := errors.AsType[*platform.Outage](err); ok {
-		_, _, err := b.Failed(ctx, c, out)
-		return err
-	}
-	if err != nil {
+		if _, _, err := b.Failed(ctx, c, out); err != nil || len(notes) == 0 {
+			return err
+		}
+	} else if err != nil {
 		notes = append(notes, models.Note{Key: "note.check_failed", Args: []string{err.Error()}, Warn: true, At: b.now()})
 	} else if err := b.Answered(ctx, c); err != nil {
 		return err

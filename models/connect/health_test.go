@@ -160,7 +160,8 @@ func TestPaused(t *testing.T) {
 }
 
 // A change by an admin gives the platform a fresh chance.
-func TestSettingsForgetFailures(t *testing.T) {
+// New settings are tried at once, and only an answer says that they work.
+func TestNewSettingsAreTriedAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	in := pay("pay", "hk", "whsec_1")
@@ -168,7 +169,14 @@ func TestSettingsForgetFailures(t *testing.T) {
 	d.add(in)
 	d.fail("pay", platform.Outage{Denied: true, Detail: "status 401"})
 	d.add(connect.Setup{Slug: "pay", Secrets: connect.Secrets{APIToken: "sk_test_right"}})
-	if c := d.conn("pay"); c.APIState != models.APIUp || c.APIFailures != 0 || c.APIError != "" {
+	c := d.conn("pay")
+	if _, paused := c.Paused(time.Now().Add(time.Second)); paused || c.APIState != models.APIDownState || c.APIFailing == nil {
+		t.Errorf("%+v", c.ConnectionRow)
+	}
+	if err := d.Answered(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if c := d.conn("pay"); c.APIState != models.APIUp || c.APIFailing != nil || c.APIError != "" {
 		t.Errorf("%+v", c.ConnectionRow)
 	}
 }
@@ -185,7 +193,8 @@ func TestAnswerWakesWhatWaits(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return tx.MarkEvents(t.Context(), []store.Mark{{ID: kept[0].ID, State: state, After: time.Hour}})
+			_, err = tx.MarkEvents(t.Context(), []store.Mark{{ID: kept[0].ID, State: state, After: time.Hour}})
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,8 @@ package connect
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"counterfoil/models"
 	"counterfoil/models/store"
@@ -57,6 +59,9 @@ func (r Reads) OrderFile(ctx context.Context, id int64) (models.OrderFile, error
 	return f, nil
 }
 
+// Slugs names the connections of the given shops (empty: all), in order.
+func (r Reads) Slugs(shops []int64) []string { return r.Book.Slugs(shops) }
+
 // Events lists notifications, newest first by id.
 func (r Reads) Events(ctx context.Context, q models.EventQuery) (models.Page[models.Event], error) {
 	return r.Store.Events(ctx, q)
@@ -92,6 +97,18 @@ func (r Reads) Connections(ctx context.Context, shops []int64) ([]models.Connect
 	return files, nil
 }
 
+// span writes a duration as people set it: 10m, not 10m0s.
+func span(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // settings are the adapter's own and those of the console, with the values in force.
 func settings(c *Conn) []models.Setting {
 	out := c.Adapter.Settings()
@@ -101,7 +118,7 @@ func settings(c *Conn) []models.Setting {
 	}
 	for _, name := range []string{"settle_time", "down_after", "review_after", "stale_after"} {
 		if d := c.Duration(name); !have[name] {
-			out = append(out, models.Setting{Name: name, Value: d.String(), Set: c.Set[name] != ""})
+			out = append(out, models.Setting{Name: name, Value: span(d), Set: c.Set[name] != ""})
 		}
 	}
 	if !have["creates_orders"] {

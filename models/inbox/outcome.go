@@ -108,10 +108,7 @@ func (in *Inbox) markAbsent(m *store.Mark, c store.Claim, e store.DueEvent, seen
 	case seen.Absence == models.OutsideWindow:
 		m.State, m.Error = models.EventReview, "note.outside_window"
 	case seen.Absence == models.Unreadable:
-		m.State, m.Try, m.After, m.Error = models.EventWaiting, true, backoff(e.Tries, time.Minute), seen.Detail
-		if e.Tries+1 >= models.MaxTries {
-			m.State = models.EventReview
-		}
+		m.State, m.Reread, m.After, m.Error = models.EventWaiting, true, backoff(e.Rereads, secondLine), "note.unreadable"
 	case ledger.Deleted(c.Events):
 		m.State, m.Error = models.EventSuperseded, "note.gone"
 	case !out.Missing.IsZero() && now.Sub(out.Missing) >= ledger.GoneAfter:
@@ -137,30 +134,27 @@ func (in *Inbox) postpone(ctx context.Context, conn *connect.Conn, claims []stor
 	}
 	for _, c := range claims {
 		err := in.store.Tx(ctx, func(tx *store.Tx) error {
-			failing, err := tx.Failing(ctx, conn.ID)
-			if err != nil {
-				return err
-			}
-			after := max(next, secondLine)
-			if !failing && conn.Adapter != nil {
-				after = time.Second // it answered meanwhile, and nobody will call these events again
-			}
 			r := ledger.Reading{Conn: conn, Asked: c.Ref, Events: c.Events, Hint: !conn.CallsRunOut(), Doubt: doubt, Actor: ledger.Console,
 				Cause: models.Cause{Kind: models.CauseResync, ID: ledger.Console}}
 			res, err := in.ledger.Apply(ctx, tx, r)
 			if err != nil {
 				return err
 			}
+			after := max(next, secondLine)
+			if res.Answering && conn.Adapter != nil {
+				after = time.Second // nobody will call these events again
+			}
 			marks := make([]store.Mark, len(c.Events))
 			for i, e := range c.Events {
 				marks[i] = store.Mark{ID: e.ID, Key: e.Key, State: models.EventWaiting, OrderID: res.OrderID, Error: out.Detail, After: after}
 			}
-			if c.Reread {
+			if c.Reread != nil {
 				if err := tx.RereadLater(ctx, c.ObjectID, after); err != nil {
 					return err
 				}
 			}
-			return tx.MarkEvents(ctx, marks)
+			_, err = tx.MarkEvents(ctx, marks)
+			return err
 		})
 		if err != nil {
 			if err := in.own(ctx, conn, c, err); err != nil {
@@ -182,16 +176,17 @@ func (in *Inbox) own(ctx context.Context, conn *connect.Conn, c store.Claim, cau
 	return in.store.Tx(ctx, func(tx *store.Tx) error {
 		var marks []store.Mark
 		for _, e := range c.Events {
-			m := store.Mark{ID: e.ID, Key: e.Key, State: models.EventReceived, Try: true, After: backoff(e.Tries, time.Minute), Error: storable(cause.Error(), 500)}
+			m := store.Mark{ID: e.ID, Key: e.Key, State: models.EventReceived, Try: true, After: backoff(e.Tries, time.Minute), Error: "note.failed"}
 			if e.Tries+1 >= models.MaxTries {
 				m.State = models.EventFailed
-				p := models.Problem{Kind: models.EventFailedKind, Detail: storable(cause.Error(), 200)}
+				p := models.Problem{Kind: models.EventFailedKind, Detail: e.Topic}
 				if err := tx.OpenCase(ctx, store.Case{ConnectionID: conn.ID, Subject: eventSubject(e.ID), Problem: p, OrderID: c.OrderID, Ref: c.Ref.ID}); err != nil {
 					return err
 				}
 			}
 			marks = append(marks, m)
 		}
-		return tx.MarkEvents(ctx, marks)
+		_, err := tx.MarkEvents(ctx, marks)
+		return err
 	})
 }

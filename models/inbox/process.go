@@ -3,6 +3,10 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"counterfoil/models"
@@ -22,20 +26,25 @@ const (
 
 // Process works on the due events of a connection until nothing is due. It may be
 // called any number of times at once.
-func (in *Inbox) Process(ctx context.Context, connection int64) error {
+func (in *Inbox) Process(ctx context.Context, connection int64) (err error) {
 	if !in.runs.enter(connection) {
 		return nil
 	}
-	for {
-		err := in.processAll(ctx, connection)
-		if in.runs.leave(connection) {
-			return err
-		}
-		if err != nil || ctx.Err() != nil {
-			in.runs.leave(connection)
-			return err
-		}
+	for again := true; again; {
+		err = in.look(ctx, connection)
+		again = in.runs.leave(connection, err != nil || ctx.Err() != nil)
 	}
+	return err
+}
+
+// look is processAll for one runner, which gives its place back even if it panics.
+func (in *Inbox) look(ctx context.Context, connection int64) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("inbox: panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return in.processAll(ctx, connection)
 }
 
 func (in *Inbox) processAll(ctx context.Context, connection int64) error {
@@ -67,15 +76,43 @@ func (in *Inbox) processAll(ctx context.Context, connection int64) error {
 		}
 		for len(claims) > 0 {
 			conn = in.current(conn)
-			if err := in.serve(ctx, conn, claims); err != nil {
+			next, err := in.turn(ctx, conn, claims, limit)
+			if err != nil {
+				in.release(ctx, claims)
 				return err
 			}
-			if claims, err = in.again(ctx, conn, claims); err != nil {
-				return err
-			}
+			claims = next
 		}
 	}
 	return ctx.Err()
+}
+
+// turn serves the claimed objects and takes on those whose events came meanwhile. Room
+// that is left goes to others, so that a few busy objects starve nobody.
+func (in *Inbox) turn(ctx context.Context, conn *connect.Conn, claims []store.Claim, limit int) ([]store.Claim, error) {
+	if err := in.serve(ctx, conn, claims); err != nil {
+		return nil, err
+	}
+	next, err := in.again(ctx, conn, claims)
+	if err != nil || len(next) == 0 || len(next) >= limit {
+		return next, err
+	}
+	err = in.store.Tx(ctx, func(tx *store.Tx) error {
+		more, err := tx.ClaimDue(ctx, conn.ID, limit-len(next), lease)
+		if err == nil {
+			claims = append(next[:len(next):len(next)], more...)
+		}
+		return err
+	})
+	return claims, err
+}
+
+// release gives objects back after a failure, as far as that goes: a lease ends by
+// itself.
+func (in *Inbox) release(ctx context.Context, claims []store.Claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = in.store.Tx(ctx, func(tx *store.Tx) error { return tx.Release(ctx, claims) })
 }
 
 // current is the connection as it stands now.
@@ -137,9 +174,7 @@ func (in *Inbox) serve(ctx context.Context, conn *connect.Conn, claims []store.C
 		refs[i] = c.Ref
 	}
 	began := in.store.Now()
-	fetch, cancel := context.WithTimeout(ctx, fetchTime)
-	seen, err := conn.Adapter.Fetch(fetch, refs)
-	cancel()
+	seen, err := in.fetch(ctx, conn, refs)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -176,6 +211,50 @@ func (in *Inbox) serve(ctx context.Context, conn *connect.Conn, claims []store.C
 	return nil
 }
 
+// fetch asks for objects together. Where that fails although the platform answers,
+// one of them is the trouble: each is asked for by itself then, and the one that can't
+// be read stops nobody else.
+func (in *Inbox) fetch(ctx context.Context, conn *connect.Conn, refs []models.ObjectRef) (map[models.ObjectRef]models.Observation, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	seen, err := conn.Adapter.Fetch(ctx, refs)
+	if err == nil {
+		return seen, nil
+	}
+	out, err := in.outage(err)
+	if out.Throttled || out.Denied || conn.CallBudget() > 0 || ctx.Err() != nil {
+		return nil, err
+	}
+	if _, silent := conn.Adapter.Check(ctx); silent != nil {
+		return nil, err
+	}
+	seen = make(map[models.ObjectRef]models.Observation, len(refs))
+	for _, ref := range refs {
+		one, err := conn.Adapter.Fetch(ctx, []models.ObjectRef{ref})
+		if err == nil {
+			seen[ref] = one[ref]
+			continue
+		}
+		out, err := in.outage(err)
+		if out.Throttled || out.Denied || ctx.Err() != nil {
+			return nil, err
+		}
+		seen[ref] = models.Observation{Ref: ref, Absence: models.Unreadable, Detail: out.Detail}
+	}
+	return seen, nil
+}
+
+// outage is a failed call as something to wait for: an answer that can't be read is
+// the platform's trouble too, and uses up no tries of ours.
+func (in *Inbox) outage(err error) (*platform.Outage, error) {
+	if out, ok := errors.AsType[*platform.Outage](err); ok {
+		return out, err
+	}
+	in.log.Error("a platform's answer can't be read", "error", err)
+	out := &platform.Outage{Detail: "the answer can't be read", Err: err}
+	return out, out
+}
+
 // withoutAsking settles what needs no call: notifications that name nothing, copies
 // under another id, connections without API access, events that only wait for an order.
 func (in *Inbox) withoutAsking(ctx context.Context, conn *connect.Conn, c store.Claim) (bool, error) {
@@ -185,7 +264,7 @@ func (in *Inbox) withoutAsking(ctx context.Context, conn *connect.Conn, c store.
 		return true, in.nameless(ctx, conn, c, api)
 	case !api:
 		return true, in.apply(ctx, conn, c, nil)
-	case c.Reread:
+	case c.Reread != nil:
 		return false, nil
 	}
 	if waits, err := in.onlyOrder(ctx, conn, c); err != nil || waits != nil {
@@ -234,38 +313,54 @@ func (in *Inbox) copies(ctx context.Context, conn *connect.Conn, c store.Claim) 
 	if len(marks) == 0 {
 		return false, nil
 	}
-	return true, in.store.Tx(ctx, func(tx *store.Tx) error { return tx.MarkEvents(ctx, marks) })
+	return true, in.store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.MarkEvents(ctx, marks)
+		return err
+	})
 }
 
 // nameless settles notifications that name no object that can be fetched.
 func (in *Inbox) nameless(ctx context.Context, conn *connect.Conn, c store.Claim, api bool) error {
+	var marks []store.Mark
+	rest := map[int64]store.DueEvent{}
 	for _, e := range c.Events {
-		if e.Said != nil && !e.Said.Ref.Zero() && !api {
+		about := e.Said != nil && !e.Said.Ref.Zero()
+		mark := store.Mark{ID: e.ID, Key: e.Key, State: models.EventNotApplied}
+		switch {
+		case about && !api:
 			one := c
 			one.Ref, one.Events = e.Said.Ref, []store.DueEvent{e}
 			if err := in.apply(ctx, conn, one, nil); err != nil {
 				return err
 			}
 			continue
-		}
-		mark := store.Mark{ID: e.ID, Key: e.Key, State: models.EventNotApplied}
-		if e.Said != nil && !e.Said.Ref.Zero() {
+		case about:
 			// It is about an order but lacks the keys by which the platform could be asked.
 			mark.State, mark.Error = models.EventReview, "note.no_reference"
+		default:
+			rest[e.ID] = e
 		}
-		err := in.store.Tx(ctx, func(tx *store.Tx) error {
-			if mark.State == models.EventNotApplied {
-				if err := tx.CountTopic(ctx, conn.ID, e.Topic, e.Known, 1); err != nil {
-					return err
-				}
-			}
-			return tx.MarkEvents(ctx, []store.Mark{mark})
-		})
+		marks = append(marks, mark)
+	}
+	return in.store.Tx(ctx, func(tx *store.Tx) error {
+		marked, err := tx.MarkEvents(ctx, marks)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
+		counts, known := map[string]int64{}, map[string]bool{}
+		for id := range marked {
+			if e, ok := rest[id]; ok {
+				counts[e.Topic]++
+				known[e.Topic] = e.Known
+			}
+		}
+		for _, topic := range slices.Sorted(maps.Keys(counts)) {
+			if err := tx.CountTopic(ctx, conn.ID, topic, known[topic], counts[topic]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // apply brings the order of a claimed object to what was seen (nil: only what
@@ -285,7 +380,10 @@ func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, s
 		if err != nil || out.Overtaken {
 			return err
 		}
-		if err := tx.MarkEvents(ctx, in.marks(c, seen, out, tx.Now)); err != nil {
+		if _, err := tx.MarkEvents(ctx, in.marks(c, seen, out, tx.Now)); err != nil {
+			return err
+		}
+		if err := tx.Read(ctx, c); err != nil {
 			return err
 		}
 		if !out.Unmatched && len(c.Events) > 0 {
@@ -295,9 +393,6 @@ func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, s
 		}
 		if out.Unmatched && seen != nil {
 			return tx.Want(ctx, conn.ShopID, ledger.Wants(seen, c.Ref), ids(c.Events))
-		}
-		if out.OrderID != 0 && seen != nil && !has(out.Problems, models.MoveRefused) {
-			return tx.SettleReviews(ctx, out.OrderID)
 		}
 		return nil
 	})

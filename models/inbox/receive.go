@@ -32,6 +32,7 @@ type Inbox struct {
 	log    *slog.Logger
 
 	commits  chan *arrival
+	alarms   chan int64
 	refusals *refusals
 	matches  *matches
 	runs     runs
@@ -40,7 +41,7 @@ type Inbox struct {
 // New makes an inbox. Run must be running for Receive to answer.
 func New(s *store.Store, book *connect.Book, l *ledger.Ledger, q *queue.Queue, keys seal.Keys, log *slog.Logger) *Inbox {
 	return &Inbox{store: s, book: book, ledger: l, queue: q, keys: keys, log: log,
-		commits: make(chan *arrival, maxBatch), refusals: newRefusals(), matches: newMatches(), runs: newRuns()}
+		commits: make(chan *arrival, maxBatch), alarms: make(chan int64, maxBatch), refusals: newRefusals(), matches: newMatches(), runs: newRuns()}
 }
 
 // A Result is the answer to a request that was kept.
@@ -52,8 +53,10 @@ const (
 )
 
 const (
-	maxBatch   = 256
-	batchBytes = 4 << 20
+	maxBatch = 256
+	// longestSaid is how much of what a payload reports is kept outside of it.
+	longestSaid = 256 << 10
+	batchBytes  = 4 << 20
 	// commitTime is how long a request waits for its commit; the platforms give up at
 	// five seconds and more for the whole request.
 	commitTime = 3 * time.Second
@@ -69,6 +72,12 @@ type arrival struct {
 type outcome struct {
 	kept store.Kept
 	err  error
+}
+
+// Known fails with not_found for a slug that no connection has.
+func (in *Inbox) Known(ctx context.Context, slug string) error {
+	_, err := in.book.Slug(ctx, slug)
+	return err
 }
 
 // Receive verifies a request and keeps it. The answer comes after the commit. Its
@@ -113,10 +122,17 @@ func (in *Inbox) Receive(ctx context.Context, slug string, r platform.Request, r
 	return in.commit(ctx, event)
 }
 
+// patientBody is the largest body that waits for a look at the secrets.
+const patientBody = 128 << 10
+
 // verifyAgain looks whether another process changed the secrets, before a genuine
 // request is refused.
 func (in *Inbox) verifyAgain(ctx context.Context, slug string, conn *connect.Conn, r platform.Request, now time.Time) (*connect.Conn, platform.Match, error) {
-	if err := in.book.LookSoon(ctx); err != nil {
+	look := in.book.LookSoon
+	if len(r.Body) > patientBody {
+		look = in.book.LookOnce // it would keep its memory while it waits
+	}
+	if err := look(ctx); err != nil {
 		return conn, platform.Match{}, err
 	}
 	fresh, err := in.book.Slug(ctx, slug)
@@ -159,10 +175,16 @@ func (in *Inbox) newEvent(conn *connect.Conn, r platform.Request, match platform
 			said.Ref.Account = account
 		}
 		b, err := json.Marshal(said)
+		if err == nil && len(b) > longestSaid {
+			said.Parts, said.Refs, said.Links, said.Faults = nil, nil, nil, nil
+			b, err = json.Marshal(said)
+		}
 		if err != nil {
 			return e, err
 		}
-		e.Said = []byte(storable(string(bytes.ReplaceAll(b, []byte(`\u0000`), []byte(`\ufffd`))), 1<<20))
+		if len(b) <= longestSaid { // the payload keeps it all
+			e.Said = []byte(storable(string(bytes.ReplaceAll(b, []byte(`\u0000`), []byte(`\ufffd`))), 2*longestSaid))
+		}
 	}
 	e.Key = eventKey(account, n)
 	e.Sealed = in.keys.Seal(r.Body, payloadContext(conn.ID, account, e.EventID, e.Digest))
@@ -342,7 +364,7 @@ func (in *Inbox) transact(ctx context.Context, batch []*arrival) ([]store.Kept, 
 				continue
 			}
 			p := models.Problem{Kind: models.PayloadConflict, Case: "header", Detail: events[i].Conflict}
-			if err := tx.OpenCase(ctx, store.Case{ConnectionID: events[i].ConnectionID, Subject: eventSubject(k.ID), Ref: events[i].Object.ID, ObjectConnection: events[i].ConnectionID, Problem: p}); err != nil {
+			if err := tx.OpenCase(ctx, store.Case{ConnectionID: events[i].ConnectionID, Subject: eventSubject(k.ID), Object: events[i].Object, Problem: p}); err != nil {
 				return err
 			}
 		}

@@ -111,7 +111,10 @@ func (in *Inbox) diagnose(conn *connect.Conn, r platform.Request, why *platform.
 		refusal, _ := errors.AsType[*platform.Refusal](err)
 		// Another shop's name in a header is checked after the signature fits.
 		if err == nil || refusal != nil && (refusal.Reason == platform.TimeOff || refusal.Reason == platform.WrongAccount && in.signs(other, r, now)) {
-			why.Cause, why.Detail = platform.CauseOtherConnection, other.Slug
+			why.Cause = platform.CauseOtherConnection
+			if other.ShopID == conn.ShopID { // the name of another shop's is nobody's business here
+				why.Detail = other.Slug
+			}
 			return
 		}
 	}

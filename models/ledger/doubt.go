@@ -26,10 +26,16 @@ func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models
 		}
 		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
 	}
-	if order.Doubted(r.Conn.ID, models.Unverified, r.Doubt) {
-		return tx.SaveOrder(ctx, order)
+	doubted := order.Doubted(r.Conn.ID, models.Unverified, r.Doubt)
+	if !order.DisagreeSince.IsZero() {
+		// The grace stands still while a platform can't be asked: it begins anew.
+		order.DisagreeSince, order.DisagreeDue = tx.Now, tx.Now.Add(DisagreeGrace)
+		doubted = true
 	}
-	return nil
+	if !doubted {
+		return nil
+	}
+	return tx.SaveOrder(ctx, order)
 }
 
 // GoneAfter is how long a platform may answer without knowing an object before we
@@ -53,6 +59,9 @@ func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order mod
 		subject = "window"
 	case models.Unreadable:
 		p.Case, p.Detail = "unreadable", r.Seen.Detail
+		if tx.Now.Sub(obj.Missing) < GoneAfter {
+			return nil
+		}
 	default:
 		if order.ID == 0 && allTests(r.Events) || tx.Now.Sub(obj.Missing) < GoneAfter && !Deleted(r.Events) {
 			return nil
@@ -89,10 +98,14 @@ func allTests(events []store.DueEvent) bool {
 func faults(objects []models.ObjectView) []models.Problem {
 	var out []models.Problem
 	for _, o := range objects {
-		if o.Official == nil {
+		seen := o.Official
+		if seen == nil {
+			seen = o.Said
+		}
+		if seen == nil {
 			continue
 		}
-		for _, f := range o.Official.Faults {
+		for _, f := range seen.Faults {
 			if f.Kind == models.UnknownStatus {
 				continue // Advance tells it with both states
 			}
@@ -109,11 +122,11 @@ const DisagreeGrace = 15 * time.Minute
 // grace holds a disagreement back until it has lasted.
 func grace(o *models.Order, problems []models.Problem, now time.Time) []models.Problem {
 	if !slices.ContainsFunc(problems, disagrees) {
-		o.DisagreeSince = time.Time{}
+		o.DisagreeSince, o.DisagreeDue = time.Time{}, time.Time{}
 		return problems
 	}
 	if o.DisagreeSince.IsZero() {
-		o.DisagreeSince = now
+		o.DisagreeSince, o.DisagreeDue = now, now.Add(DisagreeGrace)
 	}
 	if now.Sub(o.DisagreeSince) >= DisagreeGrace {
 		return problems
@@ -140,7 +153,7 @@ func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, proble
 	if missing {
 		still = append(still, string(models.GoneOnPlatform)+"/")
 	}
-	if err := tx.CloseCases(ctx, o.ConnectionID, subject, readingKinds, still, "reading"); err != nil {
+	if err := tx.CloseCases(ctx, subject, readingKinds, still, "reading"); err != nil {
 		return err
 	}
 	for _, p := range once {

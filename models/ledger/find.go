@@ -73,7 +73,7 @@ func (l *Ledger) find(ctx context.Context, tx *store.Tx, r Reading, ref models.O
 	} else if len(ids) == 1 && !desc.Store {
 		return ids[0], models.LinkIntent, nil
 	}
-	if !r.Conn.CreatesOrders() || desc.Absence != models.Present {
+	if !r.Conn.CreatesOrders() || desc.Absence != models.Present || r.Seen == nil && allTests(r.Events) {
 		return 0, "", nil
 	}
 	id, err := tx.AnnounceOrder(ctx, models.Order{ShopID: r.Conn.ShopID, ConnectionID: r.Conn.ID, Platform: r.Conn.Platform, Account: ref.Account,

@@ -5,6 +5,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"counterfoil/models"
@@ -44,7 +46,9 @@ type Outcome struct {
 	Problems  []models.Problem
 	Unmatched bool // no order yet
 	Overtaken bool // a reading that began later has been applied: ask again
-	Stale     bool // the platform's own time is older than what is known: nothing was changed
+	// Answering: the platform couldn't be asked when this reading was tried, and
+	// answers meanwhile; nobody else will ask again for it.
+	Answering bool
 	Moved     bool
 	// LastEntry and LastEvent are what the order's ledger says already, where nothing moved.
 	LastEntry, LastEvent int64
@@ -80,6 +84,14 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 	if err := tx.LockRefs(ctx, r.Conn.ShopID, append(fresh, wantedRefs(desc)...)); err != nil {
 		return Outcome{}, err
 	}
+	out := Outcome{}
+	if r.Hint {
+		failing, err := tx.Failing(ctx, r.Conn.ID)
+		if err != nil {
+			return out, err
+		}
+		out.Answering = !failing
+	}
 	orderID, linkedBy := obj.OrderID, obj.LinkedBy
 	if orderID == 0 {
 		orderID, linkedBy, err = l.find(ctx, tx, r, ref, desc)
@@ -87,7 +99,7 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 			return Outcome{}, err
 		}
 	}
-	out := Outcome{OrderID: orderID}
+	out.OrderID = orderID
 	var order models.Order
 	if orderID != 0 {
 		if order, err = lockMerged(ctx, tx, orderID); err != nil {
@@ -106,7 +118,9 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		return out, nil
 	}
 	obj.OrderID, obj.LinkedBy = out.OrderID, linkedBy
-	out.Stale = l.take(&obj, r)
+	if l.take(&obj, r) {
+		desc = obj.Official // an older answer names nothing
+	}
 	if err := tx.SaveObject(ctx, obj, r.No); err != nil {
 		return out, err
 	}
@@ -129,7 +143,13 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 	case r.Hint:
 		return out, l.hint(ctx, tx, r, order, desc, fresh)
 	}
-	return out, l.advance(ctx, tx, r, order, desc, fresh, &out)
+	if err := l.advance(ctx, tx, r, order, desc, fresh, &out); err != nil {
+		return out, err
+	}
+	if r.Seen != nil && !slices.ContainsFunc(out.Problems, func(p models.Problem) bool { return p.Kind == models.MoveRefused }) {
+		return out, tx.SettleReviews(ctx, out.OrderID)
+	}
+	return out, nil
 }
 
 // Prepare makes the rows of the objects that a reading names, before the transaction
@@ -176,6 +196,9 @@ func (l *Ledger) take(obj *store.ObjectRow, r Reading) bool {
 		if said.Read.IsZero() {
 			said.Read = e.Received
 		}
+		if r.Conn.Adapter == nil || !r.Conn.Adapter.HasAPI() {
+			said.Axes = dated(said)
+		}
 		merged := models.KeepSaid(obj.Said, said, reads(r.Conn))
 		obj.Said = &merged
 		if e.Received.After(obj.Reported) {
@@ -183,6 +206,23 @@ func (l *Ledger) take(obj *store.ObjectRow, r Reading) bool {
 		}
 	}
 	return stale
+}
+
+// dated holds for review what a payload states without a time or a version, where
+// nobody can be asked: it can't be told old from new.
+func dated(said models.Observation) map[models.Axis]models.Statement {
+	axes := make(map[models.Axis]models.Statement, len(said.Axes))
+	for a, s := range said.Axes {
+		if s.At.IsZero() && said.Changed.IsZero() && said.Version == 0 && s.Version == 0 {
+			s.Unclear = true
+			s.State = ""
+			if a == models.Payment || a == models.Refund {
+				s.State = models.Review
+			}
+		}
+		axes[a] = s
+	}
+	return axes
 }
 
 func reads(c *connect.Conn) map[models.Axis]bool {
@@ -238,8 +278,19 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 	if err := tx.SaveOrder(ctx, next); err != nil {
 		return err
 	}
-	if err := l.cases(ctx, tx, next, out.Problems, missing); err != nil || len(fresh) == 0 {
+	if err := l.cases(ctx, tx, next, out.Problems, missing); err != nil {
 		return err
+	}
+	if order.Announced {
+		// What was wrong with the object before it had an order is right now.
+		for _, o := range objects {
+			if err := tx.CloseCases(ctx, "object:"+strconv.FormatInt(o.ID, 10), readingKinds, nil, "reading"); err != nil {
+				return err
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
 	}
 	return tx.AddRefs(ctx, next.ShopID, next.ID, fresh)
 }

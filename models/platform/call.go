@@ -31,7 +31,8 @@ type Answer struct {
 
 // A Caller makes the calls of one connection: at its rate, within its budget, with
 // time-outs, a bounded answer, and a few retries with jitter that honour
-// Retry-After. It never follows redirects: they would carry our token elsewhere.
+// Retry-After. Where calls are counted it doesn't retry: the queue does, later. It
+// never follows redirects: they would carry our token elsewhere.
 type Caller struct {
 	client *http.Client
 	limit  *rate.Limiter
@@ -80,7 +81,7 @@ func (c *Caller) Do(ctx context.Context, build func(ctx context.Context) (*http.
 		}
 		last = err
 		out, isOutage := errors.AsType[*Outage](err)
-		if !isOutage || out.Denied || try >= retries || ctx.Err() != nil {
+		if !isOutage || out.Denied || try >= retries || c.budget != nil || ctx.Err() != nil {
 			return a, last
 		}
 		pause := time.Duration(200<<try) * time.Millisecond

@@ -140,37 +140,45 @@ func object(conn *connect.Conn, typed string) (models.ObjectRef, error) {
 	return ref, bad
 }
 
+// overtaken is how often a reading is tried again that a later one overtook.
+const overtaken = 3
+
 // read asks for one object and applies it under the same rules as a notification.
-func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (string, int64, error) {
+func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (result string, order int64, err error) {
+	for range overtaken {
+		var out ledger.Outcome
+		if result, out, err = s.once(ctx, actor, conn, ref); err != nil || !out.Overtaken {
+			return result, out.OrderID, err
+		}
+	}
+	return Unavailable, 0, nil
+}
+
+func (s *Resync) once(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (string, ledger.Outcome, error) {
 	var no int64
 	if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
 		var err error
 		no, err = tx.NextReading(ctx)
 		return err
 	}); err != nil {
-		return "", 0, err
+		return "", ledger.Outcome{}, err
 	}
 	began := s.Store.Now()
 	call, cancel := context.WithTimeout(ctx, callTime)
 	seen, err := conn.Adapter.Fetch(call, []models.ObjectRef{ref})
 	cancel()
 	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
-	if out, ok := errors.AsType[*platform.Outage](err); ok {
-		if _, _, err := s.Book.Failed(ctx, conn, out); err != nil {
-			return "", 0, err
-		}
-		reading.No, reading.Hint, reading.Doubt = 0, true, models.APIDown
-		if out.Throttled {
-			reading.Doubt = models.Throttled
-		}
-		id, err := s.apply(ctx, reading, nil)
-		return Unavailable, id, err
+	if outage, ok := errors.AsType[*platform.Outage](err); ok {
+		return s.unavailable(ctx, reading, outage)
+	}
+	if err != nil && ctx.Err() == nil {
+		return s.unavailable(ctx, reading, &platform.Outage{Detail: "the answer can't be read", Err: err})
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("reconcile: read %s: %w", ref.Kind, err)
+		return "", ledger.Outcome{}, fmt.Errorf("reconcile: read %s: %w", ref.Kind, err)
 	}
 	if err := s.Book.Answered(ctx, conn); err != nil {
-		return "", 0, err
+		return "", ledger.Outcome{}, err
 	}
 	o, ok := seen[ref]
 	if !ok {
@@ -179,37 +187,51 @@ func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Con
 	o.Basis, o.Read = models.Official, began
 	reading.Seen = &o
 	if err := s.Ledger.Prepare(ctx, s.Store, conn, ref, &o); err != nil {
-		return "", 0, err
+		return "", ledger.Outcome{}, err
 	}
-	var out ledger.Outcome
-	id, err := s.apply(ctx, reading, &out)
+	out, err := s.apply(ctx, reading)
 	switch {
 	case err != nil:
-		return "", 0, err
-	case o.Absence != models.Present && id == 0:
-		return "", 0, models.Fail(models.NotFound, "error.platform_unknown_ref")
+		return "", out, err
+	case out.Unmatched:
+		return "", out, models.Fail(models.NotFound, "error.no_order_for_it")
+	case o.Absence != models.Present && out.OrderID == 0:
+		return "", out, models.Fail(models.NotFound, "error.platform_unknown_ref")
 	case len(out.Problems) > 0 || o.Absence != models.Present:
-		return Exception, id, nil
+		return Exception, out, nil
 	case out.Moved:
-		return Moved, id, nil
+		return Moved, out, nil
 	}
-	return Same, id, nil
+	return Same, out, nil
 }
 
-func (s *Resync) apply(ctx context.Context, r ledger.Reading, out *ledger.Outcome) (int64, error) {
-	var last ledger.Outcome
-	err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+// unavailable puts the order in doubt. Where the platform answers others meanwhile,
+// the object is read again by itself.
+func (s *Resync) unavailable(ctx context.Context, r ledger.Reading, outage *platform.Outage) (string, ledger.Outcome, error) {
+	if _, _, err := s.Book.Failed(ctx, r.Conn, outage); err != nil {
+		return "", ledger.Outcome{}, err
+	}
+	r.No, r.Hint, r.Doubt = 0, true, models.APIDown
+	if outage.Throttled {
+		r.Doubt = models.Throttled
+	}
+	out, err := s.apply(ctx, r)
+	if err == nil && out.Answering {
+		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.RereadNow(ctx, r.Conn.ID, r.Asked) })
+	}
+	return Unavailable, out, err
+}
+
+func (s *Resync) apply(ctx context.Context, r ledger.Reading) (out ledger.Outcome, err error) {
+	err = s.Store.Tx(ctx, func(tx *store.Tx) error {
 		again := r
 		if r.Seen != nil {
 			c := *r.Seen
 			again.Seen = &c
 		}
 		var err error
-		last, err = s.Ledger.Apply(ctx, tx, again)
+		out, err = s.Ledger.Apply(ctx, tx, again)
 		return err
 	})
-	if out != nil {
-		*out = last
-	}
-	return last.OrderID, err
+	return out, err
 }

@@ -9,12 +9,13 @@ import (
 
 // A Case is a problem that becomes an open exception, or one more sight of it.
 type Case struct {
-	ConnectionID     int64
-	Subject          string // order:7, object:9, event:3, topic:…
-	OrderID          int64
-	Ref              string // the platform's reference
-	ObjectConnection int64  // whose object Ref is, to find its order; 0: none
-	Problem          models.Problem
+	ConnectionID int64
+	Subject      string // order:7, object:9, event:3, topic:…
+	OrderID      int64
+	Ref          string // the platform's reference
+	// Object leads to the order where OrderID isn't known.
+	Object  models.ObjectRef
+	Problem models.Problem
 }
 
 // OpenCase opens an exception, or counts it once more if it is open already.
@@ -29,19 +30,24 @@ func (tx *Tx) OpenCase(ctx context.Context, c Case) error {
 	if c.ConnectionID != 0 {
 		conn = c.ConnectionID
 	}
+	ref := c.Ref
+	if ref == "" {
+		ref = c.Object.ID
+	}
 	return tx.exec(ctx, `
 INSERT INTO exceptions (connection_id, subject, kind, case_name, axis, order_id, object_ref, platform_state, local_state, detail, policy, first_seen, last_seen)
-VALUES (?, ?, ?, ?, ?, COALESCE(?, (SELECT p.order_id FROM platform_objects p WHERE p.connection_id = ? AND p.ref = ? AND p.order_id IS NOT NULL LIMIT 1)), ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, COALESCE(?, (SELECT p.order_id FROM platform_objects p WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?)), ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (connection_id, subject, kind, axis) WHERE state = 'open'
 DO UPDATE SET count = exceptions.count + 1, last_seen = EXCLUDED.last_seen, case_name = EXCLUDED.case_name,
     platform_state = EXCLUDED.platform_state, local_state = EXCLUDED.local_state, detail = EXCLUDED.detail, order_id = COALESCE(exceptions.order_id, EXCLUDED.order_id)`,
-		conn, c.Subject, c.Problem.Kind, c.Problem.Case, axis, order, c.ObjectConnection, c.Ref, c.Ref, c.Problem.PlatformState, c.Problem.LocalState,
+		conn, c.Subject, c.Problem.Kind, c.Problem.Case, axis, order, conn, c.Object.Account, c.Object.Kind, c.Object.ID, ref, c.Problem.PlatformState, c.Problem.LocalState,
 		c.Problem.Detail, models.DefaultPolicy(c.Problem.Kind, c.Problem.Axis), tx.Now, tx.Now)
 }
 
-// CloseCases closes the open exceptions of a subject that are of one of the kinds
-// and that the still named ones ("kind/axis") don't include.
-func (tx *Tx) CloseCases(ctx context.Context, connection int64, subject string, kinds []models.ExceptionKind, still []string, how string) error {
+// CloseCases closes the open exceptions of a subject, whichever connection opened
+// them, that are of one of the kinds and that the still named ones ("kind/axis")
+// don't include.
+func (tx *Tx) CloseCases(ctx context.Context, subject string, kinds []models.ExceptionKind, still []string, how string) error {
 	ks, err := json.Marshal(kinds)
 	if err != nil {
 		return err
@@ -55,6 +61,6 @@ func (tx *Tx) CloseCases(ctx context.Context, connection int64, subject string, 
 	}
 	return tx.exec(ctx, `
 UPDATE exceptions SET state = 'closed', closed_at = ?, closed_how = ?
-WHERE connection_id IS NOT DISTINCT FROM ? AND subject = ? AND state = 'open' AND ?::jsonb @> to_jsonb(kind)
-  AND NOT (?::jsonb @> to_jsonb(kind || '/' || COALESCE(axis, ''))) AND case_name <> 'moved_back'`, tx.Now, how, connection, subject, string(ks), string(st))
+WHERE subject = ? AND state = 'open' AND ?::jsonb @> to_jsonb(kind)
+  AND NOT (?::jsonb @> to_jsonb(kind || '/' || COALESCE(axis, '')))`, tx.Now, how, subject, string(ks), string(st))
 }

@@ -96,8 +96,9 @@ FROM connections c CROSS JOIN LATERAL (SELECT * FROM rejections WHERE connection
 	}
 	if err := r.rows(ctx, &sums, `
 SELECT c.id,
-       (SELECT count(*) FROM events e WHERE e.connection_id = c.id AND e.received_at > now() - interval '24 hours') AS events24,
-       (SELECT max(e.received_at) FROM events e WHERE e.connection_id = c.id) AS last_event,
+       (SELECT count(*) FROM (SELECT e.received_at FROM events e WHERE e.connection_id = c.id ORDER BY e.id DESC LIMIT 10000) x
+           WHERE x.received_at > now() - interval '24 hours') AS events24,
+       (SELECT e.received_at FROM events e WHERE e.connection_id = c.id ORDER BY e.id DESC LIMIT 1) AS last_event,
        (SELECT min(e.received_at) FROM events e WHERE e.connection_id = c.id AND e.due_at IS NOT NULL) AS oldest,
        (SELECT COALESCE(sum(k.calls), 0) FROM connection_calls k WHERE k.connection_id = c.id AND k.day > (now() AT TIME ZONE 'UTC')::date - 30) AS calls30,
        (SELECT count(*) FROM exceptions x WHERE x.connection_id = c.id AND x.state = 'open') AS open_exc,

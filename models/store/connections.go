@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"counterfoil/models"
@@ -101,9 +103,15 @@ VALUES (?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?) RETURNING id`,
 		return c.ID, err
 	}
 	n, err := tx.changed(ctx, `
-UPDATE connections SET account = ?, shop_id = ?, api_url = ?, settings = ?::jsonb, credentials = ?, api_state = ?, api_since = ?,
-       api_error = '', api_failures = 0, api_failing = NULL, api_next = NULL, version = version + 1, updated_at = ?
-WHERE id = ?`, c.Account, c.ShopID, c.APIURL, c.Settings, c.Credentials, c.APIState, tx.Now, tx.Now, c.ID)
+UPDATE connections SET account = ?, shop_id = ?, api_url = ?, settings = ?::jsonb, credentials = ?,
+       -- What failed is tried again at once: only an answer says that it works now.
+       api_state = CASE WHEN ? = 'none' THEN 'none' WHEN api_state = 'none' THEN 'up' ELSE api_state END,
+       api_since = CASE WHEN (? = 'none') <> (api_state = 'none') THEN ? ELSE api_since END,
+       api_failing = CASE WHEN ? = 'none' THEN NULL WHEN api_state = 'none' THEN ? ELSE api_failing END,
+       api_next = CASE WHEN ? = 'none' THEN NULL WHEN api_state = 'none' OR api_failing IS NOT NULL THEN now() END,
+       api_failures = CASE WHEN ? = 'none' THEN 0 ELSE api_failures END, version = version + 1, updated_at = ?
+WHERE id = ?`, c.Account, c.ShopID, c.APIURL, c.Settings, c.Credentials, string(c.APIState), string(c.APIState), tx.Now, string(c.APIState), tx.Now,
+		string(c.APIState), string(c.APIState), tx.Now, c.ID)
 	if err == nil && n == 0 {
 		return 0, models.Fail(models.NotFound, "error.connection_unknown")
 	}
@@ -187,14 +195,16 @@ WHERE id = ? AND api_failing IS NOT NULL`, tx.Now, connection)
 		return false, err
 	}
 	if err := tx.exec(ctx, `
-UPDATE platform_objects p SET reread_at = now() FROM orders o
-WHERE o.id = p.order_id AND p.connection_id = ? AND o.verification <> 'verified' AND (o.money_by = ? OR o.goods_by = ?)`,
-		connection, connection, connection); err != nil {
+UPDATE platform_objects p SET reread_at = now() FROM (
+    SELECT p.id FROM orders o JOIN platform_objects p ON p.order_id = o.id AND p.connection_id = ?
+    WHERE o.verification <> 'verified' AND (o.money_by = ? OR o.goods_by = ?) AND o.axes::text ~ '"doubt": "(api_down|throttled)"'
+    ORDER BY p.id FOR UPDATE OF p) x
+WHERE p.id = x.id`, connection, connection, connection); err != nil {
 		return true, err
 	}
 	return true, tx.exec(ctx, `
 UPDATE events e SET due_at = now() FROM (
-    SELECT id FROM events WHERE connection_id = ? AND state = 'waiting' AND due_at > now() ORDER BY key FOR UPDATE) w
+    SELECT id FROM events WHERE connection_id = ? AND state = 'waiting' AND due_at > now() ORDER BY connection_id, key FOR UPDATE) w
 WHERE e.id = w.id`, connection)
 }
 
@@ -215,6 +225,21 @@ UPDATE events SET due_at = now() WHERE id = (
     SELECT e.id FROM events e JOIN connections c ON c.id = e.connection_id
     WHERE c.id = ? AND c.api_failing IS NOT NULL AND c.api_next <= now() AND e.state = 'waiting'
     ORDER BY e.due_at, e.id LIMIT 1 FOR UPDATE OF e SKIP LOCKED)`, connection)
+	return n > 0, err
+}
+
+// HasOrders tells whether a connection's objects have become orders.
+func (r reads) HasOrders(ctx context.Context, connection int64) (bool, error) {
+	var has bool
+	err := r.rows(ctx, &has, `SELECT EXISTS (SELECT 1 FROM platform_objects WHERE connection_id = ? AND order_id IS NOT NULL)`, connection)
+	return has, err
+}
+
+// ClaimProbe lets one of all processes ask a failing connection's platform whether it
+// is back; the others wait for a while.
+func (tx *Tx) ClaimProbe(ctx context.Context, connection int64, wait time.Duration) (bool, error) {
+	n, err := tx.changed(ctx, `
+UPDATE connections SET api_next = now() + make_interval(secs => ?) WHERE id = ? AND api_failing IS NOT NULL AND api_next <= now()`, wait.Seconds(), connection)
 	return n > 0, err
 }
 
@@ -261,7 +286,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ARRAY(SELECT jsonb_array_elements_text(?::jsonb)
 			return err
 		}
 	}
-	for id, n := range counts {
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[id]
 		if err := tx.exec(ctx, `UPDATE connections SET rejected = rejected + ? WHERE id = ?`, n, id); err != nil {
 			return err
 		}

@@ -97,7 +97,12 @@ func (r reads) Events(ctx context.Context, q models.EventQuery) (models.Page[mod
 		w.and("c.slug = ?", q.Connection)
 	}
 	if q.EventID != "" {
-		w.and("e.event_id LIKE ?", likePrefix(strings.TrimSpace(models.Half(q.EventID))))
+		id := strings.TrimSpace(models.Half(q.EventID))
+		if q.Exact {
+			w.and("e.event_id = ?", id)
+		} else {
+			w.and("e.event_id LIKE ?", likePrefix(id))
+		}
 	}
 	if q.Topic != "" {
 		w.and("e.topic = ?", q.Topic)
@@ -133,6 +138,7 @@ func (r reads) EventFile(ctx context.Context, id int64) (models.EventFile, error
 	var row struct {
 		Row          eventRow `gorm:"embedded"`
 		ConnectionID int64
+		ShopID       int64
 		Act          string
 		Digest       []byte
 		Size         int
@@ -143,12 +149,12 @@ func (r reads) EventFile(ctx context.Context, id int64) (models.EventFile, error
 		Said         *string
 		CausedBy     *int64
 	}
-	if err := r.one(ctx, "error.event_unknown", &row, eventColumns+`, e.connection_id, e.act, e.digest, e.size, e.request_id, e.secret, e.skew_ms,
+	if err := r.one(ctx, "error.event_unknown", &row, eventColumns+`, e.connection_id, c.shop_id, e.act, e.digest, e.size, e.request_id, e.secret, e.skew_ms,
        e.conflicts, e.said::text AS said, e.caused_by`+eventTables+`
 WHERE e.id = ?`, id); err != nil {
 		return models.EventFile{}, err
 	}
-	f := models.EventFile{Event: row.Row.event(), ConnectionID: row.ConnectionID, Act: row.Act, Digest: hex.EncodeToString(row.Digest), Size: row.Size,
+	f := models.EventFile{Event: row.Row.event(), ConnectionID: row.ConnectionID, ShopID: row.ShopID, Act: row.Act, Digest: hex.EncodeToString(row.Digest), Size: row.Size,
 		RequestID: row.RequestID, Secret: row.Secret, Conflicts: row.Conflicts}
 	if row.SkewMs != nil {
 		f.SkewKnown, f.Skew = true, time.Duration(*row.SkewMs)*time.Millisecond

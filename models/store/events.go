@@ -156,7 +156,7 @@ WHERE ev.id = ? AND ev.conflicts < ? AND NOT EXISTS (SELECT 1 FROM payloads p WH
 		return err
 	}
 	return tx.OpenCase(ctx, Case{ConnectionID: e.ConnectionID, Subject: fmt.Sprintf("event:%d", id),
-		Problem: models.Problem{Kind: models.PayloadConflict, Detail: e.EventID}, Ref: e.Object.ID, ObjectConnection: e.ConnectionID})
+		Problem: models.Problem{Kind: models.PayloadConflict, Detail: e.EventID}, Object: e.Object})
 }
 
 func columnsOf(batch []NewEvent, firsts []int, copies map[int]int64) []any {
@@ -190,179 +190,6 @@ ON CONFLICT (connection_id, topic) DO UPDATE SET count = topics.count + EXCLUDED
 		connection, topic, known, n, tx.Now)
 }
 
-// A DueEvent is an unprocessed event that a worker has claimed.
-type DueEvent struct {
-	ID       int64
-	Key      []byte
-	Account  string
-	EventID  string
-	Topic    string
-	Object   models.ObjectRef `gorm:"-"`
-	ObjKind  string           `gorm:"column:object_kind"`
-	ObjRef   string           `gorm:"column:object_ref"`
-	Occurred *time.Time       `gorm:"column:occurred_at"`
-	Floor    *time.Time       `gorm:"column:floor_at"`
-	Version  int64
-	SaidJSON *string             `gorm:"column:said"`
-	Said     *models.Observation `gorm:"-"`
-	Digest   []byte
-	Content  []byte
-	Test     bool
-	Known    bool
-	State    models.EventState
-	Tries    int
-	Rereads  int
-	Received time.Time  `gorm:"column:received_at"`
-	Waited   *time.Time `gorm:"-"`
-	OrderID  *int64
-}
-
-// A Claim is one object that a worker holds, with the events that its reading will serve.
-type Claim struct {
-	ObjectID int64
-	Ref      models.ObjectRef
-	No       int64 // reading number: a lower one than the last applied is thrown away
-	OrderID  int64
-	Events   []DueEvent
-	Reread   bool // the object itself asks to be read again
-	Fetched  time.Time
-}
-
-// ClaimDue takes up to limit objects of a connection whose events are due, with all
-// their due events, for lease. Objects that another worker holds are passed over.
-func (tx *Tx) ClaimDue(ctx context.Context, connection int64, limit int, lease time.Duration) ([]Claim, error) {
-	if err := tx.exec(ctx, `
-INSERT INTO platform_objects (connection_id, account, kind, ref)
-SELECT DISTINCT connection_id, account, object_kind, object_ref FROM (
-    SELECT connection_id, account, object_kind, object_ref FROM events
-    WHERE connection_id = ? AND due_at <= now() ORDER BY due_at LIMIT ?) d
-ORDER BY 1, 2, 3, 4
-ON CONFLICT (connection_id, account, kind, ref) DO NOTHING`, connection, limit*4); err != nil {
-		return nil, err
-	}
-	var held []struct {
-		ID        int64
-		Account   string
-		Kind      string
-		Ref       string
-		ClaimedNo int64
-		OrderID   *int64
-		Reread    bool
-		FetchedAt *time.Time
-	}
-	if err := tx.rows(ctx, &held, `
-WITH due AS (
-    SELECT p.id, p.reread_at <= now() AS reread FROM platform_objects p
-    WHERE p.id IN (
-        SELECT o.id FROM (
-            SELECT DISTINCT account, object_kind, object_ref FROM (
-                SELECT account, object_kind, object_ref FROM events WHERE connection_id = ? AND due_at <= now() ORDER BY due_at LIMIT ?) x) d
-        JOIN platform_objects o ON o.connection_id = ? AND o.account = d.account AND o.kind = d.object_kind AND o.ref = d.object_ref
-        UNION
-        (SELECT o.id FROM platform_objects o WHERE o.connection_id = ? AND o.reread_at <= now() ORDER BY o.reread_at LIMIT ?))
-    AND (p.claimed_until IS NULL OR p.claimed_until < now())
-    ORDER BY p.id LIMIT ? FOR UPDATE OF p SKIP LOCKED
-)
-UPDATE platform_objects p SET claimed_until = now() + make_interval(secs => ?), claimed_no = nextval('reading_no'), reread_at = NULL
-FROM due WHERE p.id = due.id
-RETURNING p.id, p.account, p.kind, p.ref, p.claimed_no, p.order_id, COALESCE(due.reread, false) AS reread, p.fetched_at`,
-		connection, limit*4, connection, connection, limit, limit, lease.Seconds()); err != nil {
-		return nil, err
-	}
-	claims := make([]Claim, 0, len(held))
-	ids := make([]int64, 0, len(held))
-	at := map[models.ObjectRef]int{}
-	for _, h := range held {
-		c := Claim{ObjectID: h.ID, Ref: models.ObjectRef{Account: h.Account, Kind: h.Kind, ID: h.Ref}, No: h.ClaimedNo, Reread: h.Reread, Fetched: utc(h.FetchedAt)}
-		if h.OrderID != nil {
-			c.OrderID = *h.OrderID
-		}
-		at[c.Ref] = len(claims)
-		claims = append(claims, c)
-		ids = append(ids, h.ID)
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	events, err := tx.dueEvents(ctx, connection, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range events {
-		if i, ok := at[e.Object]; ok {
-			claims[i].Events = append(claims[i].Events, e)
-		}
-	}
-	return claims, nil
-}
-
-func (tx *Tx) dueEvents(ctx context.Context, connection int64, objects []int64) ([]DueEvent, error) {
-	var events []DueEvent
-	if err := tx.rows(ctx, &events, `
-SELECT e.id, e.key, e.account, e.event_id, e.topic, e.object_kind, e.object_ref, e.occurred_at, e.floor_at, e.version, e.said::text AS said,
-       e.digest, e.content, e.test, e.known, e.state, e.tries, e.rereads, e.received_at, e.order_id
-FROM platform_objects p JOIN events e ON e.connection_id = p.connection_id AND e.account = p.account AND e.object_kind = p.kind AND e.object_ref = p.ref
-WHERE p.id = ANY (?::bigint[]) AND p.connection_id = ? AND e.due_at <= now() ORDER BY e.key`, idList(objects), connection); err != nil {
-		return nil, err
-	}
-	for i := range events {
-		e := &events[i]
-		e.Object = models.ObjectRef{Account: e.Account, Kind: e.ObjKind, ID: e.ObjRef}
-		if e.SaidJSON != nil {
-			var o models.Observation
-			if err := json.Unmarshal([]byte(*e.SaidJSON), &o); err != nil {
-				return nil, fmt.Errorf("store: reported observation of event %d: %w", e.ID, err)
-			}
-			e.Said = &o
-		}
-	}
-	return events, nil
-}
-
-// Again locks an object that this worker holds and looks once more for due events:
-// the next claim if there are some, otherwise the object is given back. Whoever
-// found it held meanwhile may therefore have gone away.
-func (tx *Tx) Again(ctx context.Context, connection int64, c Claim, lease time.Duration) (Claim, bool, error) {
-	var now struct {
-		ClaimedNo int64
-		OrderID   *int64
-		Reread    bool
-	}
-	if err := tx.one(ctx, "error.object_unknown", &now, `
-SELECT claimed_no, order_id, COALESCE(reread_at <= now(), false) AS reread FROM platform_objects WHERE id = ? FOR UPDATE`, c.ObjectID); err != nil {
-		return Claim{}, false, err
-	}
-	if now.ClaimedNo != c.No {
-		return Claim{}, false, nil // the lease ran out and somebody else holds it
-	}
-	events, err := tx.dueEvents(ctx, connection, []int64{c.ObjectID})
-	if err != nil {
-		return Claim{}, false, err
-	}
-	if len(events) == 0 && !now.Reread {
-		return Claim{}, false, tx.exec(ctx, `UPDATE platform_objects SET claimed_until = NULL WHERE id = ?`, c.ObjectID)
-	}
-	next := Claim{ObjectID: c.ObjectID, Ref: c.Ref, Events: events, Reread: now.Reread}
-	if now.OrderID != nil {
-		next.OrderID = *now.OrderID
-	}
-	err = tx.one(ctx, "error.object_unknown", &next.No, `
-UPDATE platform_objects SET claimed_until = now() + make_interval(secs => ?), claimed_no = nextval('reading_no'), reread_at = NULL
-WHERE id = ? RETURNING claimed_no`, lease.Seconds(), c.ObjectID)
-	return next, err == nil, err
-}
-
-// DueConnections lists the connections on which somebody has to look.
-func (r reads) DueConnections(ctx context.Context) ([]int64, error) {
-	var ids []int64
-	err := r.rows(ctx, &ids, `
-SELECT c.id FROM connections c WHERE
-    EXISTS (SELECT 1 FROM events e WHERE e.connection_id = c.id AND e.due_at <= now())
-    OR EXISTS (SELECT 1 FROM platform_objects p WHERE p.connection_id = c.id AND p.reread_at <= now())
-    OR (c.api_failing IS NOT NULL AND c.api_next <= now())`)
-	return ids, err
-}
-
 // A Mark is what became of an event.
 type Mark struct {
 	ID       int64
@@ -377,10 +204,11 @@ type Mark struct {
 	Reread   bool
 }
 
-// MarkEvents writes what became of events, in the order of their keys.
-func (tx *Tx) MarkEvents(ctx context.Context, marks []Mark) error {
+// MarkEvents writes what became of events, in the order of their keys, and says which
+// it found open. What another worker has settled meanwhile stays as it is.
+func (tx *Tx) MarkEvents(ctx context.Context, marks []Mark) (map[int64]bool, error) {
 	if len(marks) == 0 {
-		return nil
+		return nil, nil
 	}
 	type row struct {
 		ID       int64   `json:"id"`
@@ -413,11 +241,12 @@ func (tx *Tx) MarkEvents(ctx context.Context, marks []Mark) error {
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return tx.exec(ctx, `
+	var ids []int64
+	err = tx.rows(ctx, &ids, `
 WITH m AS (SELECT * FROM jsonb_to_recordset(?::jsonb) AS t (id bigint, state text, order_id bigint, caused_by bigint, entry_id bigint, error text, after float8, open boolean, try integer, reread integer)),
-held AS (SELECT e.id FROM events e JOIN m USING (id) ORDER BY e.key FOR UPDATE OF e),
+held AS (SELECT e.id FROM events e JOIN m USING (id) WHERE e.state IN ('received', 'waiting', 'unmatched') ORDER BY e.connection_id, e.key FOR UPDATE OF e),
 done AS (
     UPDATE events e SET state = m.state, order_id = COALESCE(m.order_id, e.order_id), caused_by = m.caused_by, entry_id = m.entry_id, error = m.error,
         tries = e.tries + m.try, rereads = e.rereads + m.reread, attempts = e.attempts + 1,
@@ -427,21 +256,14 @@ done AS (
     RETURNING e.id, e.attempts)
 INSERT INTO event_tries (event_id, slot, n, at, outcome, error)
 SELECT d.id, d.attempts % 20, d.attempts, ?, m.state, m.error FROM done d JOIN m USING (id)
-ON CONFLICT (event_id, slot) DO UPDATE SET n = EXCLUDED.n, at = EXCLUDED.at, outcome = EXCLUDED.outcome, error = EXCLUDED.error`,
+ON CONFLICT (event_id, slot) DO UPDATE SET n = EXCLUDED.n, at = EXCLUDED.at, outcome = EXCLUDED.outcome, error = EXCLUDED.error
+RETURNING event_id`,
 		string(b), tx.Now, tx.Now)
-}
-
-// SameContent finds an event of the same object and topic with the same content that
-// a reading has served which began after that event was first kept. Such a copy
-// under another id needs no call of its own.
-func (r reads) SameContent(ctx context.Context, connection int64, e DueEvent) (int64, error) {
-	var id int64
-	err := r.rows(ctx, &id, `
-SELECT o.id FROM events o JOIN platform_objects p ON p.connection_id = o.connection_id AND p.account = o.account AND p.kind = o.object_kind AND p.ref = o.object_ref
-WHERE o.connection_id = ? AND o.object_kind = ? AND o.object_ref = ? AND o.account = ? AND o.topic = ? AND o.content = ? AND o.id <> ?
-  AND o.state IN ('applied', 'superseded') AND p.fetched_at > o.received_at
-ORDER BY o.id LIMIT 1`, connection, e.ObjKind, e.ObjRef, e.Account, e.Topic, e.Content, e.ID)
-	return id, err
+	marked := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		marked[id] = true
+	}
+	return marked, err
 }
 
 // SettleReviews settles the events of an order that the rules had refused, once a
@@ -449,11 +271,6 @@ ORDER BY o.id LIMIT 1`, connection, e.ObjKind, e.ObjRef, e.Account, e.Topic, e.C
 func (tx *Tx) SettleReviews(ctx context.Context, order int64) error {
 	return tx.exec(ctx, `
 UPDATE events e SET state = 'superseded', error = 'note.settled', done_at = ? FROM (
-    SELECT id FROM events WHERE order_id = ? AND state = 'review' AND error = 'note.refused' ORDER BY key FOR UPDATE) r
+    SELECT id FROM events WHERE order_id = ? AND state = 'review' AND error = 'note.refused' ORDER BY connection_id, key FOR UPDATE) r
 WHERE e.id = r.id`, tx.Now, order)
-}
-
-// RereadLater asks for an object to be read again after a while.
-func (tx *Tx) RereadLater(ctx context.Context, object int64, after time.Duration) error {
-	return tx.exec(ctx, `UPDATE platform_objects SET reread_at = now() + make_interval(secs => ?) WHERE id = ?`, after.Seconds(), object)
 }

@@ -25,7 +25,8 @@ type Figures struct {
 func (r reads) Figures(ctx context.Context) (Figures, error) {
 	var f Figures
 	if err := r.rows(ctx, &f.Events, `
-SELECT c.slug AS connection, e.state, count(*) AS n FROM events e JOIN connections c ON c.id = e.connection_id GROUP BY 1, 2 ORDER BY 1, 2`); err != nil {
+SELECT c.slug AS connection, e.state, count(*) AS n FROM events e JOIN connections c ON c.id = e.connection_id
+WHERE e.state IN ('received', 'waiting', 'unmatched', 'review', 'failed') GROUP BY 1, 2 ORDER BY 1, 2`); err != nil {
 		return f, err
 	}
 	err := r.rows(ctx, &f.Connections, `
@@ -35,12 +36,21 @@ FROM connections c ORDER BY 1`)
 	return f, err
 }
 
-// OrdersWaiting counts the orders with an unprocessed event of a connection.
-func (r reads) OrdersWaiting(ctx context.Context, connection int64) (int64, error) {
+// ObjectsWaiting counts the objects, orders and payments, with an unprocessed event of
+// a connection.
+func (r reads) ObjectsWaiting(ctx context.Context, connection int64) (int64, error) {
 	var n int64
 	err := r.rows(ctx, &n, `
 SELECT count(DISTINCT (e.account, e.object_kind, e.object_ref)) FROM events e WHERE e.connection_id = ? AND e.due_at IS NOT NULL AND e.object_ref <> ''`, connection)
 	return n, err
+}
+
+// ForgetSessions deletes what long ended: sessions, and failures at the door.
+func (tx *Tx) ForgetSessions(ctx context.Context) error {
+	if err := tx.exec(ctx, `DELETE FROM sessions WHERE expires_at < now() - interval '30 days'`); err != nil {
+		return err
+	}
+	return tx.exec(ctx, `DELETE FROM sign_in_failures WHERE at < now() - interval '1 day'`)
 }
 
 // PayloadWeeks makes the partitions of the weeks to come.

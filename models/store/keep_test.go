@@ -236,7 +236,7 @@ func TestUnmatchedAndNewOrderMeet(t *testing.T) {
 	for _, k := range kept {
 		far = append(far, store.Mark{ID: k.ID, State: models.EventWaiting, After: time.Hour})
 	}
-	if err := b.Tx(ctx, func(tx *store.Tx) error { return tx.MarkEvents(ctx, far) }); err != nil {
+	if err := b.Tx(ctx, func(tx *store.Tx) error { _, err := tx.MarkEvents(ctx, far); return err }); err != nil {
 		t.Fatal(err)
 	}
 	pair := func(event int64, ref string) {
@@ -254,9 +254,10 @@ func TestUnmatchedAndNewOrderMeet(t *testing.T) {
 					return err
 				}
 				if len(found) > 0 {
-					return tx.MarkEvents(ctx, []store.Mark{{ID: event, State: models.EventWaiting}})
+					_, err := tx.MarkEvents(ctx, []store.Mark{{ID: event, State: models.EventWaiting}})
+					return err
 				}
-				if err := tx.MarkEvents(ctx, []store.Mark{{ID: event, State: models.EventUnmatched, After: time.Hour}}); err != nil {
+				if _, err := tx.MarkEvents(ctx, []store.Mark{{ID: event, State: models.EventUnmatched, After: time.Hour}}); err != nil {
 					return err
 				}
 				return tx.Want(ctx, b.shop, []string{ref}, []int64{event})

@@ -71,16 +71,6 @@ type OrderFilter struct {
 	Now    time.Time
 }
 
-func (f OrderFilter) down() []int64 {
-	var ids []int64
-	for id, h := range f.Health {
-		if h.State == models.APIDownState {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // Orders lists orders, newest first by id.
 func (r reads) Orders(ctx context.Context, f OrderFilter) (models.Page[models.OrderRow], error) {
 	var page models.Page[models.OrderRow]
@@ -125,9 +115,10 @@ func (r reads) Orders(ctx context.Context, f OrderFilter) (models.Page[models.Or
 		w.and("NOT o.test")
 	}
 	if f.Unresolved {
-		w.and(`(EXISTS (SELECT 1 FROM exceptions x WHERE x.order_id = o.id AND x.state = 'open')
-        OR EXISTS (SELECT 1 FROM events e WHERE e.order_id = o.id AND e.state IN ('unmatched', 'review', 'failed'))
-        OR o.id IN (SELECT order_id FROM (` + waitingOrders + `) q WHERE order_id IS NOT NULL))`)
+		w.and(`o.id IN (
+        SELECT x.order_id FROM exceptions x WHERE x.state = 'open' AND x.order_id IS NOT NULL
+        UNION SELECT e.order_id FROM events e WHERE e.state IN ('unmatched', 'review', 'failed') AND e.order_id IS NOT NULL
+        UNION SELECT q.order_id FROM (` + waitingOrders + `) q WHERE q.order_id IS NOT NULL)`)
 	}
 	f.verification(w)
 	limit := pageSize(f.Limit)
@@ -218,16 +209,43 @@ func (f OrderFilter) verification(w *where) {
 	if f.Verification == "" {
 		return
 	}
-	down := idList(f.down())
-	doubted := `(o.verification <> 'verified' OR o.money_by = ANY (?::bigint[]) OR o.goods_by = ANY (?::bigint[])
-        OR o.id IN (SELECT q.order_id FROM (` + waitingOrders + `) q WHERE q.order_id IS NOT NULL AND q.since < now() - interval '60 seconds'))`
+	type late struct {
+		ID     int64     `json:"id"`
+		Stale  time.Time `json:"stale"`
+		Unsent time.Time `json:"unsent"`
+		Down   bool      `json:"down"`
+		Review bool      `json:"review"`
+		Settle float64   `json:"settle"`
+	}
+	var known []late
+	for id, h := range f.Health {
+		l := late{ID: id, Down: h.State == models.APIDownState, Settle: h.Settle.Seconds()}
+		l.Review = l.Down && f.Now.Sub(h.Since) > h.Review
+		if h.Stale > 0 {
+			l.Stale = f.Now.Add(-h.Stale)
+		}
+		if h.Unsent > 0 {
+			l.Unsent = f.Now.Add(-h.Unsent)
+		}
+		known = append(known, l)
+	}
+	list, _ := json.Marshal(append([]late{}, known...)) // numbers and times always marshal
+	const deciders = `
+        SELECT h.* FROM jsonb_to_recordset(?::jsonb) AS h (id bigint, stale timestamptz, unsent timestamptz, down boolean, review boolean, settle float8)
+        WHERE h.id = o.money_by OR h.id = o.goods_by`
+	const review = `(o.verification = 'review' OR EXISTS (SELECT 1 FROM (` + deciders + `) h WHERE h.review))`
+	const doubted = `(o.verification <> 'verified'
+        OR EXISTS (SELECT 1 FROM (` + deciders + `) h WHERE h.down OR NOT o.settled AND o.checked_at <
+            CASE WHEN o.payment = 'paid' AND o.fulfillment = 'unfulfilled' AND o.store THEN h.unsent ELSE h.stale END)
+        OR o.id IN (SELECT q.order_id FROM (` + waitingOrders + `) q JOIN jsonb_to_recordset(?::jsonb) AS h (id bigint, settle float8) ON h.id = q.connection_id
+            WHERE q.order_id IS NOT NULL AND q.since < ?::timestamptz - make_interval(secs => h.settle)))`
 	switch f.Verification {
 	case models.Verified:
-		w.and("NOT "+doubted, down, down)
+		w.and("NOT "+doubted, string(list), string(list), f.Now)
 	case models.ToReview:
-		w.and("o.verification = 'review'")
+		w.and(review, string(list))
 	default:
-		w.and(doubted+" AND o.verification <> 'review'", down, down)
+		w.and(doubted+" AND NOT "+review, string(list), string(list), f.Now, string(list))
 	}
 }
 

@@ -39,6 +39,7 @@ type orderRow struct {
 	Method        string
 	Channel       string
 	DisagreeSince *time.Time
+	DisagreeDue   *time.Time
 	MergedInto    *int64
 	Version       int64
 	CreatedAt     time.Time
@@ -47,14 +48,14 @@ type orderRow struct {
 
 const orderColumns = `o.id, o.shop_id, o.connection_id, o.platform, o.account, o.platform_ref, o.number, o.placed_at, o.currency,
        o.total, o.paid, o.refunded, o.outstanding, o.items::text AS items, o.payment, o.refund, o.dispute, o.fulfillment, o.cancellation,
-       o.return, o.axes::text AS axes, o.store, o.announced, o.said::text AS said, o.test, o.method, o.channel, o.disagree_since, o.merged_into,
+       o.return, o.axes::text AS axes, o.store, o.announced, o.said::text AS said, o.test, o.method, o.channel, o.disagree_since, o.disagree_due, o.merged_into,
        o.version, o.created_at, o.updated_at`
 
 func (r orderRow) order() (models.Order, error) {
 	o := models.Order{
 		ID: r.ID, ShopID: r.ShopID, ConnectionID: r.ConnectionID, Platform: r.Platform, Account: r.Account, Ref: r.PlatformRef,
 		Number: r.Number, Placed: utc(r.PlacedAt), Announced: r.Announced, Test: r.Test, Store: r.Store, Method: r.Method,
-		Channel: r.Channel, DisagreeSince: utc(r.DisagreeSince), Version: r.Version, Created: r.CreatedAt.UTC(), Updated: r.UpdatedAt.UTC(),
+		Channel: r.Channel, DisagreeSince: utc(r.DisagreeSince), DisagreeDue: utc(r.DisagreeDue), Version: r.Version, Created: r.CreatedAt.UTC(), Updated: r.UpdatedAt.UTC(),
 		Amounts: models.Amounts{Currency: r.Currency, Total: r.Total, Received: r.Paid, Refunded: r.Refunded, Outstanding: r.Outstanding},
 	}
 	if r.MergedInto != nil {
@@ -203,25 +204,29 @@ func (tx *Tx) SaveOrder(ctx context.Context, o models.Order) error {
 	n, err := tx.changed(ctx, `
 UPDATE orders SET number = ?, placed_at = ?, currency = ?, total = ?, paid = ?, refunded = ?, outstanding = ?, items = ?::jsonb,
        payment = ?, refund = ?, dispute = ?, fulfillment = ?, cancellation = ?, return = ?, axes = ?::jsonb, verification = ?,
-       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?, disagree_since = ?,
+       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?, disagree_since = ?, disagree_due = ?,
        version = version + 1, updated_at = ?
 WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.Refunded, o.Outstanding, string(items),
 		state(models.Payment), state(models.Refund), state(models.Dispute), state(models.Fulfillment), state(models.Cancellation), state(models.Return),
 		string(axes), worst, some(o.Axes[models.Payment].Connection), some(o.Axes[models.Fulfillment].Connection), nullTime(checked),
-		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, nullTime(o.DisagreeSince), tx.Now, o.ID)
+		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, nullTime(o.DisagreeSince), nullTime(o.DisagreeDue), tx.Now, o.ID)
 	if err == nil && n == 0 {
 		return models.Fail(models.NotFound, "error.order_unknown")
 	}
 	return err
 }
 
-// WakeDisagreements has the platforms of orders read again that have told them
-// differently since before a time, while no case says so yet.
-func (tx *Tx) WakeDisagreements(ctx context.Context, before time.Time) error {
+// WakeDisagreements has the platforms of orders read once more whose disagreement has
+// outlasted its grace.
+func (tx *Tx) WakeDisagreements(ctx context.Context, now time.Time) error {
 	return tx.exec(ctx, `
-UPDATE platform_objects p SET reread_at = now() FROM orders o
-WHERE o.disagree_since < ? AND p.order_id = o.id AND p.reread_at IS NULL AND (p.claimed_until IS NULL OR p.claimed_until < now())
-  AND NOT EXISTS (SELECT 1 FROM exceptions x WHERE x.order_id = o.id AND x.kind = 'platforms_disagree' AND x.state = 'open')`, before)
+WITH due AS (
+    SELECT id FROM orders WHERE disagree_due <= ? ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+), once AS (
+    UPDATE orders o SET disagree_due = NULL FROM due WHERE o.id = due.id)
+UPDATE platform_objects p SET reread_at = now() FROM (
+    SELECT p.id FROM due JOIN platform_objects p ON p.order_id = due.id ORDER BY p.id FOR UPDATE OF p) x
+WHERE p.id = x.id`, now)
 }
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
@@ -238,10 +243,10 @@ ON CONFLICT DO NOTHING`, shop, order, string(list)); err != nil {
 	}
 	return tx.exec(ctx, `
 UPDATE events e SET due_at = now() FROM (
-    SELECT e.id FROM wanted w JOIN events e ON e.id = w.event_id
-    WHERE w.shop_id = ? AND ?::jsonb @> to_jsonb(w.ref) AND e.state IN ('unmatched', 'waiting')
-    ORDER BY e.key FOR UPDATE OF e) x
-WHERE e.id = x.id`, shop, string(list))
+    SELECT e.id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r JOIN events e ON e.id = w.event_id
+    WHERE e.state IN ('unmatched', 'waiting')
+    ORDER BY e.connection_id, e.key FOR UPDATE OF e) x
+WHERE e.id = x.id`, string(list), shop)
 }
 
 // Want remembers under which references an order would settle an unmatched event.

@@ -390,7 +390,7 @@ func TestOpenCaseCounts(t *testing.T) {
 		t.Errorf("exceptions: %s", got)
 	}
 	closeAll := func(tx *store.Tx) error {
-		return tx.CloseCases(t.Context(), b.conn, "order:1", []models.ExceptionKind{models.MoveRefused}, []string{"move_refused/payment"}, "reading")
+		return tx.CloseCases(t.Context(), "order:1", []models.ExceptionKind{models.MoveRefused}, []string{"move_refused/payment"}, "reading")
 	}
 	if err := b.Tx(t.Context(), closeAll); err != nil {
 		t.Fatal(err)

@@ -218,10 +218,7 @@ func (a *Adapter) Spell(typed string) []string {
 // Settings lists what can be set on a Shopify connection with the values in force.
 func (a *Adapter) Settings() []models.Setting {
 	defaults := [][2]string{
-		{"api_version", defaultVersion}, {"rate", fmt.Sprint(defaultRate)}, {"creates_orders", "auto"}, {"subscriptions", "api"},
-		{"sweep_every", "10m"}, {"sweep_overlap", "15m"}, {"missed_after", "30m"}, {"heal_after", "15m"},
-		{"stale_after", "24h"}, {"fresh_on_open", "2m"}, {"carry_fresh", "60s"}, {"settle_time", "60s"},
-		{"down_after", "60s"}, {"review_after", "1h"},
+		{"api_version", defaultVersion}, {"rate", fmt.Sprint(defaultRate)},
 	}
 	var out []models.Setting
 	for _, d := range defaults {
