@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,10 @@ import (
 	"counterfoil/views/locale"
 	"counterfoil/web"
 )
+
+type connectionReader interface {
+	Connections(ctx context.Context, shops []int64) ([]models.ConnectionFile, error)
+}
 
 // Connections has the page of all connections.
 type Connections struct {

@@ -25,7 +25,7 @@ type eventReader interface {
 // Events has the pages of kept notifications.
 type Events struct {
 	Book        eventReader
-	Connections connectionReader
+	Connections connectionNamer
 }
 
 func (h Events) list(c *gin.Context) error {
@@ -39,11 +39,7 @@ func (h Events) list(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	slugs, err := connectionSlugs(ctx, h.Connections, actor)
-	if err != nil {
-		return err
-	}
-	return web.Render(c, http.StatusOK, views.Events(web.Page(c, locale.T(ctx, "nav.events"), "events"), eventsModel(page, q, slugs)))
+	return web.Render(c, http.StatusOK, views.Events(web.Page(c, locale.T(ctx, "nav.events"), "events"), eventsModel(page, q, h.Connections.Slugs(actor.Shops))))
 }
 
 func (h Events) show(c *gin.Context) error {
@@ -56,8 +52,8 @@ func (h Events) show(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.seen(ctx, actor, f); err != nil {
-		return err
+	if !actor.Sees(f.ShopID) {
+		return models.Fail(models.NotFound, "error.not_found")
 	}
 	var order *models.OrderFile
 	if f.OrderID != 0 {
@@ -71,27 +67,15 @@ func (h Events) show(c *gin.Context) error {
 	return web.Render(c, http.StatusOK, views.EventFile(web.Page(c, eventName(f.Event), "events"), m))
 }
 
-// seen refuses an event of a shop that the person may not see, as if there were none.
-func (h Events) seen(ctx context.Context, actor models.Actor, f models.EventFile) error {
-	if len(actor.Shops) == 0 {
-		return nil
-	}
-	files, err := h.Connections.Connections(ctx, actor.Shops)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(files, func(c models.ConnectionFile) bool { return c.Slug == f.Connection }) {
-		return models.Fail(models.NotFound, "error.not_found")
-	}
-	return nil
-}
-
 func eventPath(id int64) string { return "/events/" + strconv.FormatInt(id, 10) }
 
 // eventName is what a window with the event is called.
 func eventName(e models.Event) string { return orDash(e.Topic, e.EventID) }
 
 func eventQuery(v url.Values) (models.EventQuery, error) {
+	if err := readable(v); err != nil {
+		return models.EventQuery{}, err
+	}
 	q := models.EventQuery{
 		Connection: v.Get("connection"), EventID: strings.TrimSpace(models.Half(v.Get("event_id"))), Topic: v.Get("topic"),
 		State: models.EventState(v.Get("state")), Cursor: v.Get("cursor"),

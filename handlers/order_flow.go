@@ -3,6 +3,7 @@ package handlers
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -52,7 +53,14 @@ func exceptionCase(e models.Exception, currency string) views.CaseModel {
 		c.Icon = "alert"
 	}
 	if e.PlatformState != "" && e.LocalState != "" {
-		c.Sides = locale.Say("work.sides", sideOf(e, e.PlatformState, currency), localState(e, currency))
+		key := "work.sides"
+		switch {
+		case e.Case == "moved_back": // the record has moved since, with the platform
+			key = "work.sides_was"
+		case e.Kind == models.PlatformsDisagree || e.Kind == models.AmountDiffers:
+			key = "work.sides_two" // two platforms' words, or a payment and the order's sum
+		}
+		c.Sides = locale.Say(key, sideOf(e, e.PlatformState, currency), localState(e, currency))
 	}
 	return c
 }
@@ -89,6 +97,10 @@ func eventCase(e models.Event) views.CaseModel {
 		Why: locale.Say("work.event."+state+".is", e.Platform, e.Received, why(e.Error)), Next: locale.Say("work.event." + state + ".next"), Since: e.Received,
 	}
 	switch e.State {
+	case models.EventWaiting:
+		if strings.HasPrefix(e.Error, "note.") { // the platform answers; this object is the trouble
+			c.Why = locale.Say("work.event.waiting.up", e.Platform, e.Received, why(e.Error))
+		}
 	case models.EventFailed:
 		c.Urgency, c.Who = "today", []string{"lead", string(models.Admin)}
 	case models.EventReview:

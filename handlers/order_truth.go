@@ -81,6 +81,7 @@ func axisRow(f models.OrderFile, target models.Target, a models.Axis, said []say
 			row.Now = slices.Insert(row.Now, at, c)
 		}
 	}
+	row.Mark = contradicted(f, a, ours.State, row)
 	for _, s := range said {
 		st, ok := s.obs.Axes[a]
 		if !ok {
@@ -96,6 +97,37 @@ func axisRow(f models.OrderFile, target models.Target, a models.Axis, said []say
 		row.Said = append(row.Said, c)
 	}
 	return row
+}
+
+// contradicted marks a row on which our record follows one platform while another,
+// taken as a whole, says otherwise. A state put together from several is no difference.
+func contradicted(f models.OrderFile, a models.Axis, ours models.State, row views.TruthRow) views.Mark {
+	if row.Mark != views.Agrees {
+		return row.Mark
+	}
+	follows, other := false, map[models.Platform]bool{}
+	for _, p := range models.Platforms {
+		var own []models.Object
+		for _, o := range f.Objects {
+			if o.Platform == p && o.Official != nil {
+				own = append(own, o)
+			}
+		}
+		if whole, states := compose(own).Axes[a]; states && whole.State != "" {
+			follows = follows || whole.State == ours
+			other[p] = whole.State != ours
+		}
+	}
+	if !follows {
+		return row.Mark
+	}
+	for i, c := range row.Now {
+		if other[c.By] && c.State != ours {
+			row.Now[i].Differs = true
+			row.Mark = views.Differ
+		}
+	}
+	return row.Mark
 }
 
 func stateClaim(a models.Axis, s models.Statement) views.Claim {
@@ -190,7 +222,7 @@ func sumRow(f models.OrderFile, s sum, said []saying) views.TruthRow {
 		if c.Sum != nil && sameCurrency(c.Sum.Currency, f.Currency) {
 			off := c.Sum.Minor != s.of(f.Amounts)
 			if s.key == receivedSum.key && p == models.Stripe && store {
-				off = c.Sum.Minor > s.of(f.Amounts)
+				off = c.Sum.Minor > s.of(f.Amounts) || off && !f.DisagreeSince.IsZero()
 			}
 			compared = true
 			c.Differs = off

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -21,9 +22,8 @@ type orderReader interface {
 	OrderFile(ctx context.Context, id int64) (models.OrderFile, error)
 }
 
-type connectionReader interface {
-	Connections(ctx context.Context, shops []int64) ([]models.ConnectionFile, error)
-}
+// A connectionNamer names the connections of shops (none: all), in order.
+type connectionNamer interface{ Slugs(shops []int64) []string }
 
 // A resyncer reads the official objects of one order again. Its result is same, moved,
 // exception or unavailable.
@@ -34,7 +34,7 @@ type resyncer interface {
 // Orders has the pages of orders.
 type Orders struct {
 	Book        orderReader
-	Connections connectionReader
+	Connections connectionNamer
 	Reconcile   resyncer
 }
 
@@ -53,11 +53,7 @@ func (h Orders) list(c *gin.Context) error {
 	if q.Text != "" && q.Cursor == "" && page.Next == "" && len(page.Items) == 1 && len(c.Request.URL.Query()) == 1 {
 		return web.SeeOther(c, orderPath(page.Items[0].ID))
 	}
-	slugs, err := connectionSlugs(ctx, h.Connections, actor)
-	if err != nil {
-		return err
-	}
-	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), ordersModel(page, q, slugs)))
+	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), ordersModel(page, q, h.Connections.Slugs(actor.Shops))))
 }
 
 func (h Orders) show(c *gin.Context) error {
@@ -108,22 +104,12 @@ func idParam(c *gin.Context) (int64, error) {
 	return id, nil
 }
 
-// connectionSlugs are what a list can be narrowed to.
-func connectionSlugs(ctx context.Context, from connectionReader, actor models.Actor) ([]string, error) {
-	files, err := from.Connections(ctx, actor.Shops)
-	if err != nil {
-		return nil, err
-	}
-	slugs := make([]string, len(files))
-	for i, f := range files {
-		slugs[i] = f.Slug
-	}
-	return slugs, nil
-}
-
 // orderQuery reads the filters of a list's address. A word that is no state is
 // refused: a list that silently shows more than was asked for misleads.
 func orderQuery(v url.Values) (models.OrderQuery, error) {
+	if err := readable(v); err != nil {
+		return models.OrderQuery{}, err
+	}
 	q := models.OrderQuery{
 		Connection: v.Get("connection"), Shop: v.Get("shop"), Ref: v.Get("ref"), Text: strings.TrimSpace(models.Half(v.Get("q"))),
 		Verification: models.Check(v.Get("verification")), Cursor: v.Get("cursor"), States: map[models.Axis]models.State{},
@@ -248,4 +234,16 @@ func orderLine(r models.OrderRow) views.OrderLine {
 		}
 	}
 	return l
+}
+
+// readable refuses filters that no text of ours can contain.
+func readable(v url.Values) error {
+	for _, values := range v {
+		for _, s := range values {
+			if len(s) > 255 || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+				return models.Fail(models.Invalid, "error.text")
+			}
+		}
+	}
+	return nil
 }

@@ -54,6 +54,16 @@ func (s *shelf) EventFile(_ context.Context, id int64) (models.EventFile, error)
 	return f, nil
 }
 
+func (s *shelf) Slugs(shops []int64) []string {
+	var out []string
+	for _, c := range s.conns {
+		if len(shops) == 0 || slices.Contains(shops, c.ShopID) {
+			out = append(out, c.Slug)
+		}
+	}
+	return out
+}
+
 func (s *shelf) Connections(_ context.Context, shops []int64) ([]models.ConnectionFile, error) {
 	var seen []models.ConnectionFile
 	for _, c := range s.conns {

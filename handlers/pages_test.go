@@ -203,7 +203,7 @@ func waitingEvent() models.EventFile {
 	e := o.Waiting[0]
 	e.OrderID, e.OrderName, e.Account, e.Last, e.Object = o.ID, o.Number, "harbourpine-hk.myshopify.com", before(16*time.Minute), o.Objects[0].Ref
 	return models.EventFile{
-		Event: e, ConnectionID: shopConn, Digest: strings.Repeat("9c41f0e7b2", 6), Size: 11482, RequestID: "7q2m19xabc", Secret: "1f2e3d4c", Conflicts: 1,
+		Event: e, ConnectionID: shopConn, ShopID: 1, Digest: strings.Repeat("9c41f0e7b2", 6), Size: 11482, RequestID: "7q2m19xabc", Secret: "1f2e3d4c", Conflicts: 1,
 		Said:     o.Objects[0].Said,
 		Arrivals: []models.Delivery{{At: before(17 * time.Minute), Same: true, RequestID: "7q2m19xabc"}, {At: before(16 * time.Minute), RequestID: "7q2m19xabd"}},
 		Attempts: []models.Try{{At: before(17 * time.Minute), Outcome: "waiting", Error: "503 Service Unavailable"}}, Relatives: o.Events[1:],

@@ -13,7 +13,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"counterfoil/models"
-	"counterfoil/web"
 )
 
 // A Book answers questions about what is recorded.
@@ -141,22 +140,6 @@ func pathID(c *gin.Context, key string) (int64, error) {
 		return 0, models.Fail(models.NotFound, key)
 	}
 	return n, nil
-}
-
-// seesConnection fails with not_found where the actor's shops have no such connection.
-func (a API) seesConnection(c *gin.Context, slug, key string) error {
-	actor := web.Actor(c)
-	if len(actor.Shops) == 0 {
-		return nil
-	}
-	files, err := a.Book.Connections(c.Request.Context(), actor.Shops)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(files, func(f models.ConnectionFile) bool { return f.Slug == slug }) {
-		return models.Fail(models.NotFound, key)
-	}
-	return nil
 }
 
 func ok(c *gin.Context, body any) error {

@@ -85,7 +85,7 @@ func (shelf) EventFile(_ context.Context, id int64) (models.EventFile, error) {
 	if id != 12 {
 		return models.EventFile{}, models.Fail(models.NotFound, "error.event_unknown")
 	}
-	return models.EventFile{Event: models.Event{ID: 12, Connection: "harbour-shopify", Account: "a", EventID: "e", Topic: "orders/paid",
+	return models.EventFile{ShopID: 1, Event: models.Event{ID: 12, Connection: "harbour-shopify", Account: "a", EventID: "e", Topic: "orders/paid",
 		Object: models.ObjectRef{Kind: "order", ID: "o"}, OrderID: 7, State: models.EventApplied, Deliveries: 2, Received: moment}}, nil
 }
 
@@ -106,6 +106,9 @@ func (s shelf) Order(_ context.Context, actor models.Actor, id int64) (string, e
 }
 
 func (s shelf) Ref(_ context.Context, actor models.Actor, slug, ref string) (string, int64, error) {
+	if slug != "harbour-shopify" || !actor.Sees(1) {
+		return "", 0, models.Fail(models.NotFound, "error.connection_unknown")
+	}
 	*s.asked = append(*s.asked, actor.ID()+" "+slug+" "+ref)
 	if ref == "nothing" {
 		return "unavailable", 0, nil
@@ -275,7 +278,7 @@ func TestEventsAndConnections(t *testing.T) {
 	t.Parallel()
 	e, s := serve(t)
 	code, got := ask(t, e, "cf_all", http.MethodGet, "/api/v1/events?connection=c&event_id=e&state=review&order=7&limit=1", "")
-	if want := (models.EventQuery{Connection: "c", EventID: "e", State: models.EventReview, Order: 7, Limit: 1}); code != 200 || !reflect.DeepEqual(*s.events, want) {
+	if want := (models.EventQuery{Connection: "c", EventID: "e", Exact: true, State: models.EventReview, Order: 7, Limit: 1}); code != 200 || !reflect.DeepEqual(*s.events, want) {
 		t.Errorf("%d asked for %+v", code, *s.events)
 	}
 	same(t, got, `{"items": [], "next": ""}`)

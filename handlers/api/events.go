@@ -51,7 +51,7 @@ func told(ctx context.Context, text string) string {
 func (a API) Events(c *gin.Context) error {
 	in := newInput(c)
 	q := models.EventQuery{
-		Shops: web.Actor(c).Shops, Connection: in.text("connection"), EventID: in.text("event_id"), Topic: in.text("topic"),
+		Shops: web.Actor(c).Shops, Connection: in.text("connection"), EventID: in.text("event_id"), Exact: true, Topic: in.text("topic"),
 		State: word(in, "state", models.EventStates), Order: in.id("order"), Cursor: in.text("cursor"), Limit: in.limit(),
 	}
 	if err := in.err(); err != nil {
@@ -78,8 +78,8 @@ func (a API) Event(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.seesConnection(c, file.Connection, "error.event_unknown"); err != nil {
-		return err
+	if !web.Actor(c).Sees(file.ShopID) {
+		return models.Fail(models.NotFound, "error.event_unknown")
 	}
 	return ok(c, eventJSON(c.Request.Context(), file.Event))
 }

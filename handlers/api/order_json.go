@@ -18,9 +18,9 @@ type order struct {
 	PlatformRef  string          `json:"platform_ref"`
 	PlacedAt     *time.Time      `json:"placed_at"`
 	Currency     string          `json:"currency"`
-	Total        string          `json:"total"`
-	Paid         string          `json:"paid"`
-	Refunded     string          `json:"refunded"`
+	Total        *string         `json:"total"` // null while the order is only announced, like the other amounts
+	Paid         *string         `json:"paid"`
+	Refunded     *string         `json:"refunded"`
 	Payment      *models.State   `json:"payment"` // null while the order is only announced, like the other axes
 	Refund       *models.State   `json:"refund"`
 	Dispute      *models.State   `json:"dispute"`
@@ -47,7 +47,7 @@ type verification struct {
 
 type axis struct {
 	State        models.State    `json:"state"`
-	Verification models.Check    `json:"verification"`
+	Verification *models.Check   `json:"verification"` // null where no platform of the order states the axis
 	Reason       models.Doubt    `json:"reason"`
 	VerifiedAt   *time.Time      `json:"verified_at"`
 	Platform     models.Platform `json:"platform"`
@@ -111,8 +111,7 @@ func id(n int64) string { return strconv.FormatInt(n, 10) }
 func baseJSON(o models.Order, shop, connection string, worst models.Shown, show func(models.Axis) models.Shown) order {
 	out := order{
 		ID: id(o.ID), Number: o.Number, Shop: shop, Connection: connection, Platform: o.Platform, PlatformRef: o.Ref,
-		PlacedAt: instant(o.Placed), Currency: o.Currency, Total: models.Decimal(o.Total, o.Currency),
-		Paid: models.Decimal(o.Received, o.Currency), Refunded: models.Decimal(o.Refunded, o.Currency),
+		PlacedAt: instant(o.Placed), Currency: o.Currency,
 		Announced: o.Announced, Test: o.Test, Version: o.Version, Axes: map[string]axis{},
 		Holds: []hold{}, Objects: []object{}, Ledger: []entry{}, Actions: []action{},
 	}
@@ -121,10 +120,16 @@ func baseJSON(o models.Order, shop, connection string, worst models.Shown, show 
 		out.Verification = verification{State: models.Unverified, Reason: models.ReportedOnly}
 		return out
 	}
+	sum := func(minor int64) *string { s := models.Decimal(minor, o.Currency); return &s }
+	out.Total, out.Paid, out.Refunded = sum(o.Total), sum(o.Received), sum(o.Refunded)
 	out.Verification = verification{worst.Check, worst.Doubt, instant(worst.At)}
 	for _, a := range models.Axes {
 		s := show(a)
-		out.Axes[string(a)] = axis{o.State(a), s.Check, s.Doubt, instant(s.At), s.Platform}
+		x := axis{State: o.State(a), Reason: s.Doubt, VerifiedAt: instant(s.At), Platform: s.Platform}
+		if s.Platform != "" {
+			x.Verification = &s.Check
+		}
+		out.Axes[string(a)] = x
 	}
 	state := func(a models.Axis) *models.State { s := o.State(a); return &s }
 	out.Payment, out.Refund, out.Dispute = state(models.Payment), state(models.Refund), state(models.Dispute)

@@ -104,9 +104,6 @@ func (a API) ResyncRef(c *gin.Context) error {
 	if !storable(slug) {
 		return models.Fail(models.NotFound, "error.connection_unknown")
 	}
-	if err := a.seesConnection(c, slug, "error.connection_unknown"); err != nil {
-		return err
-	}
 	var body struct {
 		Ref string `json:"ref"`
 	}
