@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -91,6 +92,10 @@ func open(ctx context.Context, dsn string, keys seal.Keys, o options) (*base, er
 	if err := b.book.Look(ctx); err != nil {
 		b.shut()
 		return nil, err
+	}
+	if b.book.Locked() {
+		b.shut()
+		return nil, errors.New("the key opens nothing in this database: COUNTERFOIL_KEY, or the key file in the data folder, isn't the one that its secrets were sealed with")
 	}
 	return b, nil
 }

@@ -83,7 +83,7 @@ func sentence(err error) string {
 				text += " " + s
 			}
 		}
-		if e.Err != nil {
+		if e.Err != nil && (e.Code == models.Unavailable || e.Code == models.Internal) {
 			text += " (" + e.Err.Error() + ")"
 		}
 	}

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +17,17 @@ import (
 	"counterfoil/models/platform/sandbox"
 )
 
-// histories is how many random histories of each platform one run tries.
-const histories = 12
+// histories is how many random histories of each platform one run tries; the flag
+// -rapid.checks asks for more.
+const histories = "12"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", histories); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
 
 // draw takes a number from rapid, which shrinks it when the property fails.
 func draw(t *rapid.T, name string, n int) int { return rapid.IntRange(0, n-1).Draw(t, name) }
@@ -68,11 +79,7 @@ func TestAnyHistoryEndsAtThePlatformsState(t *testing.T) {
 			return r.shop.Cancel(id, "customer")
 		},
 	}
-	done := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if done++; done > histories && !t.Failed() {
-			return
-		}
 		id, ns, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00", Pieces: 3})
 		if err != nil {
 			rt.Fatal(err)
@@ -96,9 +103,7 @@ func TestAnyPaymentEndsAtThePlatformsState(t *testing.T) {
 	r := start(t).withStripe("web", nil)
 	done := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if done++; done > histories && !t.Failed() {
-			return
-		}
+		done++
 		pi, ns := r.stripe.CreateIntent(10000, "hkd", sandbox.StripeIntent{Manual: draw(rt, "manual", 2) == 1, Metadata: map[string]string{"order_id": fmt.Sprint("R-", done)}})
 		last := ""
 		acts := []func() ([]sandbox.Notification, error){

@@ -134,6 +134,12 @@ func (r *rig) withShopify(set map[string]string) *rig {
 	return r
 }
 
+// connectShopify connects a Shopify shop whose API a test plays itself.
+func (r *rig) connectShopify(url string) {
+	r.connect(connect.Setup{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: url, Set: map[string]string{"rate": "500"},
+		Secrets: connect.Secrets{Webhook: []string{shopSecret}, APIToken: "token"}})
+}
+
 // withStripe connects a Stripe account under the slug pay, in the given shop.
 func (r *rig) withStripe(shop string, set map[string]string) *rig {
 	r.stripe = sandbox.NewStripe("acct_own", "sk_test_key", "whsec_test", r.clock.now)

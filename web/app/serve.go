@@ -100,27 +100,25 @@ func New(ctx context.Context, db config.Database, set config.Serve, demo bool, o
 	return a, nil
 }
 
-// later lets the queue know its processor only after both exist.
+// later lets the queue know whom to wake only after both exist.
 type later struct{ inbox *inbox.Inbox }
 
-func (l *later) Process(ctx context.Context, connection int64) error {
-	return l.inbox.Process(ctx, connection)
-}
+func (l *later) Wake(connection int64) { l.inbox.Wake(connection) }
 
 func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, demo bool) error {
 	lg := &ledger.Ledger{Book: a.book}
-	processor := &later{}
+	sleeper := &later{}
 	listen := a.announces(ctx)
 	if !listen {
 		a.log.Warn("the database doesn't deliver announcements here: due work is looked up every few hundred milliseconds")
 	}
-	q, err := queue.New(a.store, jobs.Workers(processor), eventWorkers, listen, a.log)
+	q, err := queue.New(a.store, jobs.Workers(sleeper), eventWorkers, listen, a.log)
 	if err != nil {
 		return err
 	}
 	a.queue = q
 	a.inbox = inbox.New(a.store, a.book, lg, q, a.keys, a.log)
-	processor.inbox = a.inbox
+	sleeper.inbox = a.inbox
 	cookies := a.keys.DeriveAll("cookie signing")
 	secrets := a.keys.DeriveAll("cookie encryption")
 	var pairs [][]byte
@@ -189,7 +187,7 @@ func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, er
 		if !actor.Sees(c.ShopID) || c.APIState != models.APIDownState && c.APIState != models.APIThrottled {
 			continue
 		}
-		waiting, err := a.store.OrdersWaiting(ctx, c.ID)
+		waiting, err := a.store.ObjectsWaiting(ctx, c.ID)
 		if err != nil {
 			return out, err
 		}
@@ -237,8 +235,8 @@ func (a *App) Run(ctx context.Context) error {
 	err := web.Serve(serving, a.server, a.listen)
 	stopJobs, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	stopWork()
 	err = errors.Join(err, a.queue.Stop(stopJobs))
+	stopWork()
 	stopCommits()
 	background.Wait()
 	return err
@@ -256,12 +254,16 @@ func (a *App) housekeeping(ctx context.Context) {
 	for {
 		now := time.Now()
 		if now.Sub(weeks) > 24*time.Hour {
-			if err := a.store.Tx(ctx, func(tx *store.Tx) error { return tx.PayloadWeeks(ctx) }); err == nil {
+			if err := a.store.Tx(ctx, func(tx *store.Tx) error { return errors.Join(tx.PayloadWeeks(ctx), tx.ForgetSessions(ctx)) }); err == nil {
 				weeks = now
 			}
 		}
 		for _, c := range a.book.All() {
-			if now.Sub(checked[c.ID]) < checkEvery {
+			every := checkEvery
+			if c.CallBudget() > 0 {
+				every = 24 * time.Hour // a check spends a call
+			}
+			if now.Sub(checked[c.ID]) < every {
 				continue
 			}
 			checked[c.ID] = now
@@ -288,7 +290,7 @@ func figures(s *store.Store) http.Handler {
 type measures struct{ store *store.Store }
 
 var (
-	eventsByState = prometheus.NewDesc("counterfoil_events", "Kept notifications by connection and state.", []string{"connection", "state"}, nil)
+	eventsByState = prometheus.NewDesc("counterfoil_events", "Notifications that are not done, by connection and state.", []string{"connection", "state"}, nil)
 	oldestDue     = prometheus.NewDesc("counterfoil_oldest_unprocessed_seconds", "Age of the oldest unprocessed notification.", []string{"connection"}, nil)
 	rejected      = prometheus.NewDesc("counterfoil_rejected_total", "Refused requests.", []string{"connection"}, nil)
 	apiState      = prometheus.NewDesc("counterfoil_api_up", "1 while the platform can be asked.", []string{"connection"}, nil)
