@@ -318,8 +318,13 @@ func (c *connectionAddCmd) Run(ctx context.Context, t terminal) error {
 		return err
 	}
 	defer b.shut()
-	return b.book.Add(ctx, commandLine.ID(), connect.Setup{Platform: models.Platform(c.Platform), Slug: c.Slug, Account: c.Account, Shop: c.Shop,
+	err = b.book.Add(ctx, commandLine.ID(), connect.Setup{Platform: models.Platform(c.Platform), Slug: c.Slug, Account: c.Account, Shop: c.Shop,
 		APIURL: c.APIURL, Set: c.Set, Secrets: secrets})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "Kept. Its notifications go to /hooks/%s\n", c.Slug)
+	return nil
 }
 
 // readSecrets reads what is piped in; nothing is fine where settings alone change.
