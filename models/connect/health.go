@@ -33,11 +33,23 @@ type calls struct {
 	budget int64
 }
 
+type awaited struct{}
+
+// Awaited marks the calls that a person waits for. They may use up the whole budget;
+// all others leave a tenth of it, so that people can still ask when it gets scarce.
+func Awaited(ctx context.Context) context.Context {
+	return context.WithValue(ctx, awaited{}, true)
+}
+
 func (k *calls) Spend(ctx context.Context, n int) error {
+	within := k.budget
+	if ctx.Value(awaited{}) == nil {
+		within -= k.budget / 10
+	}
 	allowed := false
 	err := k.store.Tx(ctx, func(tx *store.Tx) error {
 		var err error
-		allowed, err = tx.SpendCalls(ctx, k.id, int64(n), k.budget)
+		allowed, err = tx.SpendCalls(ctx, k.id, int64(n), within)
 		return err
 	})
 	if err != nil {

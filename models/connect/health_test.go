@@ -288,6 +288,36 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// When calls get scarce, the last tenth is for those that a person waits for.
+func TestLastTenthOfTheBudgetIsForPeople(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	in := till("till", "hk", "s")
+	in.Secrets.UserName, in.Secrets.Password = "u", "p"
+	in.APIURL = "http://127.0.0.1:1" // nobody answers there
+	in.Set["budget"] = "20"
+	d.add(in)
+	c := d.conn("till")
+	spend := func(ctx context.Context, most int) {
+		t.Helper()
+		for range most + 1 {
+			_, err := c.Adapter.Check(ctx)
+			out, ok := errors.AsType[*platform.Outage](err)
+			if !ok {
+				t.Fatalf("nobody answers and the check says %v", err)
+			}
+			if out.Throttled {
+				break
+			}
+		}
+		if n, err := d.store.CallsSince(ctx, c.ID, 30); err != nil || n != int64(most) {
+			t.Errorf("%d calls spent instead of %d (%v)", n, most, err)
+		}
+	}
+	spend(t.Context(), 18)
+	spend(connect.Awaited(t.Context()), 20)
+}
+
 // Failures that several processes report at once are all counted.
 func TestFailuresAtOnce(t *testing.T) {
 	t.Parallel()

@@ -164,7 +164,7 @@ func (s *Resync) once(ctx context.Context, actor models.Actor, conn *connect.Con
 		return "", ledger.Outcome{}, err
 	}
 	began := s.Store.Now()
-	call, cancel := context.WithTimeout(ctx, callTime)
+	call, cancel := context.WithTimeout(connect.Awaited(ctx), callTime)
 	seen, err := conn.Adapter.Fetch(call, []models.ObjectRef{ref})
 	cancel()
 	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}

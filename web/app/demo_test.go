@@ -154,7 +154,7 @@ func TestDemoShowsEveryState(t *testing.T) {
 		}
 		return none
 	}
-	for end := time.Now().Add(2 * patience); ; <-time.After(400 * time.Millisecond) {
+	for end := time.Now().Add(4 * patience); ; <-time.After(400 * time.Millisecond) {
 		none := missing()
 		if len(none) == 0 && seen["orders"] >= 60 {
 			break
