@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"counterfoil/models"
@@ -137,4 +138,11 @@ func (b *Book) Check(ctx context.Context, c *Conn) error {
 		return err
 	}
 	return b.store.Tx(ctx, func(tx *store.Tx) error { return tx.SetNotes(ctx, c.ID, notes) })
+}
+
+// Answers tells whether a connection's platform answers although a call failed. What
+// was denied counts as the object's own trouble only if our access lacks nothing.
+func (c *Conn) Answers(ctx context.Context, failed *platform.Outage) bool {
+	notes, err := c.Adapter.Check(ctx)
+	return err == nil && !(failed.Denied && slices.ContainsFunc(notes, func(n models.Note) bool { return n.Warn }))
 }

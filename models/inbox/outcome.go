@@ -108,7 +108,7 @@ func (in *Inbox) markAbsent(m *store.Mark, c store.Claim, e store.DueEvent, seen
 	case seen.Absence == models.OutsideWindow:
 		m.State, m.Error = models.EventReview, "note.outside_window"
 	case seen.Absence == models.Unreadable:
-		m.State, m.Reread, m.After, m.Error = models.EventWaiting, true, backoff(e.Rereads, secondLine), "note.unreadable"
+		m.State, m.Reread, m.After, m.Error = models.EventWaiting, true, backoff(e.Rereads, time.Minute), "note.unreadable"
 	case ledger.Deleted(c.Events):
 		m.State, m.Error = models.EventSuperseded, "note.gone"
 	case !out.Missing.IsZero() && now.Sub(out.Missing) >= ledger.GoneAfter:

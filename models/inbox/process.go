@@ -18,7 +18,9 @@ import (
 
 const (
 	lease      = 30 * time.Second
-	fetchTime  = 18 * time.Second // inside the lease, with room to apply
+	sharedTime = 12 * time.Second // of a call for many objects
+	aloneTime  = 11 * time.Second // of a call for one of them, after that and still inside the lease
+	checkTime  = 4 * time.Second  // to find out whether the platform answers at all
 	ownClaim   = 50               // objects that need no call, claimed together
 	secondLine = 10 * time.Minute // when what waits for a signal looks by itself
 	runners    = 3                // of one connection in one process
@@ -169,34 +171,69 @@ func (in *Inbox) serve(ctx context.Context, conn *connect.Conn, claims []store.C
 	if out, paused := conn.Paused(time.Now()); paused {
 		return in.postpone(ctx, conn, ask, out, out.After)
 	}
-	refs := make([]models.ObjectRef, len(ask))
-	for i, c := range ask {
+	shared, alone := in.suspects.apart(ask)
+	until := time.Now().Add(sharedTime)
+	if len(shared) > 0 {
+		if out, err := in.read(ctx, conn, shared, sharedTime); err != nil || out != nil {
+			return in.stop(ctx, conn, ask, out, err)
+		}
+	}
+	for i := range alone {
+		if time.Now().After(until) {
+			break // the others are still due, and the next turn is theirs
+		}
+		if out, err := in.read(ctx, conn, alone[i:i+1], aloneTime); err != nil || out != nil {
+			return in.stop(ctx, conn, alone[i:], out, err)
+		}
+	}
+	return nil
+}
+
+// stop has claims wait for a platform that can't be asked.
+func (in *Inbox) stop(ctx context.Context, conn *connect.Conn, claims []store.Claim, out *platform.Outage, err error) error {
+	if err != nil {
+		return err
+	}
+	next, _, err := in.book.Failed(ctx, conn, out)
+	if err != nil {
+		return err
+	}
+	return in.postpone(ctx, conn, claims, out, next)
+}
+
+// read asks for objects in one call and applies the answer. An outage comes back if
+// the platform can't be asked. Where it does answer, one of the objects is the trouble:
+// each is asked for by itself from then on, and the one that can't be read stops
+// nobody else.
+func (in *Inbox) read(ctx context.Context, conn *connect.Conn, claims []store.Claim, within time.Duration) (*platform.Outage, error) {
+	refs := make([]models.ObjectRef, len(claims))
+	for i, c := range claims {
 		refs[i] = c.Ref
 	}
 	began := in.store.Now()
-	seen, err := in.fetch(ctx, conn, refs)
+	call, cancel := context.WithTimeout(ctx, within)
+	seen, err := conn.Adapter.Fetch(call, refs)
+	cancel()
 	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if out, ok := errors.AsType[*platform.Outage](err); ok {
-		next, _, err := in.book.Failed(ctx, conn, out)
-		if err != nil {
-			return err
-		}
-		return in.postpone(ctx, conn, ask, out, next)
+		return nil, ctx.Err()
 	}
 	if err != nil {
-		for _, c := range ask {
-			if err := in.own(ctx, conn, c, err); err != nil {
-				return err
-			}
+		out := in.outage(err)
+		if out.Throttled || !in.answers(ctx, conn, claims, out) {
+			return out, nil
 		}
-		return nil
+		if len(claims) > 1 {
+			in.suspects.add(claims)
+			return nil, nil
+		}
+		seen = map[models.ObjectRef]models.Observation{refs[0]: {Ref: refs[0], Absence: models.Unreadable, Detail: out.Detail}}
+	} else {
+		in.suspects.clear(claims)
 	}
 	if err := in.book.Answered(ctx, conn); err != nil {
-		return err
+		return nil, err
 	}
-	for _, c := range ask {
+	for _, c := range claims {
 		o, ok := seen[c.Ref]
 		if !ok {
 			o = models.Observation{Ref: c.Ref, Absence: models.Gone}
@@ -204,55 +241,32 @@ func (in *Inbox) serve(ctx context.Context, conn *connect.Conn, claims []store.C
 		o.Basis, o.Read = models.Official, began
 		if err := in.apply(ctx, conn, c, &o); err != nil {
 			if err := in.own(ctx, conn, c, err); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// fetch asks for objects together. Where that fails although the platform answers,
-// one of them is the trouble: each is asked for by itself then, and the one that can't
-// be read stops nobody else.
-func (in *Inbox) fetch(ctx context.Context, conn *connect.Conn, refs []models.ObjectRef) (map[models.ObjectRef]models.Observation, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+// answers tells whether a platform answers although a call about these objects failed.
+// Asking costs a call: where calls are few, one object without a history isn't worth it.
+func (in *Inbox) answers(ctx context.Context, conn *connect.Conn, claims []store.Claim, out *platform.Outage) bool {
+	if conn.CallBudget() > 0 && len(claims) == 1 && !in.suspects.has(claims[0]) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	seen, err := conn.Adapter.Fetch(ctx, refs)
-	if err == nil {
-		return seen, nil
-	}
-	out, err := in.outage(err)
-	if out.Throttled || out.Denied || conn.CallBudget() > 0 || ctx.Err() != nil {
-		return nil, err
-	}
-	if _, silent := conn.Adapter.Check(ctx); silent != nil {
-		return nil, err
-	}
-	seen = make(map[models.ObjectRef]models.Observation, len(refs))
-	for _, ref := range refs {
-		one, err := conn.Adapter.Fetch(ctx, []models.ObjectRef{ref})
-		if err == nil {
-			seen[ref] = one[ref]
-			continue
-		}
-		out, err := in.outage(err)
-		if out.Throttled || out.Denied || ctx.Err() != nil {
-			return nil, err
-		}
-		seen[ref] = models.Observation{Ref: ref, Absence: models.Unreadable, Detail: out.Detail}
-	}
-	return seen, nil
+	return conn.Answers(ctx, out)
 }
 
 // outage is a failed call as something to wait for: an answer that can't be read is
 // the platform's trouble too, and uses up no tries of ours.
-func (in *Inbox) outage(err error) (*platform.Outage, error) {
+func (in *Inbox) outage(err error) *platform.Outage {
 	if out, ok := errors.AsType[*platform.Outage](err); ok {
-		return out, err
+		return out
 	}
 	in.log.Error("a platform's answer can't be read", "error", err)
-	out := &platform.Outage{Detail: "the answer can't be read", Err: err}
-	return out, out
+	return &platform.Outage{Detail: "the answer can't be read", Err: err}
 }
 
 // withoutAsking settles what needs no call: notifications that name nothing, copies

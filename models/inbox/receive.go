@@ -36,12 +36,13 @@ type Inbox struct {
 	refusals *refusals
 	matches  *matches
 	runs     runs
+	suspects *suspects
 }
 
 // New makes an inbox. Run must be running for Receive to answer.
 func New(s *store.Store, book *connect.Book, l *ledger.Ledger, q *queue.Queue, keys seal.Keys, log *slog.Logger) *Inbox {
 	return &Inbox{store: s, book: book, ledger: l, queue: q, keys: keys, log: log,
-		commits: make(chan *arrival, maxBatch), alarms: make(chan int64, maxBatch), refusals: newRefusals(), matches: newMatches(), runs: newRuns()}
+		commits: make(chan *arrival, maxBatch), alarms: make(chan int64, maxBatch), refusals: newRefusals(), matches: newMatches(), runs: newRuns(), suspects: newSuspects()}
 }
 
 // A Result is the answer to a request that was kept.

@@ -38,9 +38,9 @@ type Caller struct {
 	limit  *rate.Limiter
 	budget Budget
 	now    func() time.Time
-	// Throttled tells whether an answer that isn't a 429 is a throttle nonetheless;
-	// nil: never. It also says when to come back, if the platform does.
-	Throttled func(Answer) (after time.Duration, yes bool)
+	// Refused reads an answer that says "not now" in words of its own; nil where its
+	// status tells all.
+	Refused func(Answer) *Outage
 }
 
 // NewCaller makes the caller of a connection; perSecond is overridden by the
@@ -128,9 +128,9 @@ func (c *Caller) once(ctx context.Context, build func(ctx context.Context) (*htt
 		return Answer{}, fmt.Errorf("platform: answer larger than %d bytes", maxAnswer)
 	}
 	a := Answer{Status: res.StatusCode, Header: res.Header, Body: body}
-	if c.Throttled != nil {
-		if after, yes := c.Throttled(a); yes {
-			return a, &Outage{Throttled: true, After: after, Detail: "throttled"}
+	if c.Refused != nil {
+		if out := c.Refused(a); out != nil {
+			return a, out
 		}
 	}
 	switch {

@@ -2,12 +2,16 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"counterfoil/models"
+	"counterfoil/models/connect"
 	"counterfoil/models/platform/sandbox"
 )
 
@@ -60,6 +64,75 @@ func TestOneUnreadableObjectStopsNobody(t *testing.T) {
 		if e.State == "failed" || e.State == "review" {
 			t.Errorf("event %+v", e)
 		}
+	}
+}
+
+// One payment is answered badly, whoever asks for it together with others. These are
+// claimed in one go, because all of them waited for the platform.
+func TestOneBadAnswerStopsNobody(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"denied":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		"failing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"silent":  func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() },
+		"locked": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"error":{"code":"lock_timeout"}}`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t)
+			r.stripe = sandbox.NewStripe("acct_own", "sk_test_key", "whsec_test", r.clock.now)
+			var bad atomic.Value
+			api := r.stripe.Handler()
+			r.connect(connect.Setup{Platform: models.Stripe, Slug: "pay", Account: "acct_own", Shop: "web", Set: map[string]string{"rate": "500"},
+				Secrets: connect.Secrets{Webhook: []string{"whsec_test"}, APIToken: "sk_test_key"},
+				APIURL: r.serve(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+					if id, ok := bad.Load().(string); ok && strings.Contains(req.URL.Path, id) {
+						_, _ = io.Copy(io.Discard, req.Body)
+						answer(w, req)
+						return
+					}
+					api.ServeHTTP(w, req)
+				}))})
+			r.stripe.Down.Store(true)
+			var good []string
+			for i := range 7 {
+				pi, ns := r.stripe.CreateIntent(100, "hkd", sandbox.StripeIntent{})
+				r.postAll("pay", append(ns, must(r.stripe.Succeed(pi))...)...)
+				if i == 3 {
+					bad.Store(pi)
+				} else {
+					good = append(good, pi)
+				}
+			}
+			r.wait("all wait", func() bool {
+				var n int
+				r.scan(&n, `SELECT count(*) FROM events WHERE state <> 'waiting'`)
+				return n == 0
+			})
+			r.stripe.Down.Store(false)
+			r.wait("every other payment is applied", func() bool {
+				for _, pi := range good {
+					if o, ok := r.order(pi); !ok || o.Verification.State != "verified" || o.states() != "paid none none unfulfilled active none" {
+						return false
+					}
+				}
+				return true
+			})
+			r.wait("the bad one waits by itself", func() bool {
+				var n int
+				r.scan(&n, `SELECT count(*) FROM events WHERE error = 'note.unreadable' AND state = 'waiting' AND tries = 0`)
+				return n == 3
+			})
+			r.clock.forward(11 * time.Minute)
+			r.wait("people see it", func() bool {
+				var open int
+				r.scan(&open, `SELECT count(*) FROM exceptions WHERE state = 'open'`)
+				return open == 1
+			})
+		})
 	}
 }
 

@@ -164,20 +164,20 @@ func (a *Adapter) afford(ctx context.Context, need float64) error {
 
 // throttled finds a throttle in an answer that otherwise looks fine, and when the
 // points will be there again.
-func (a *Adapter) throttled(ans platform.Answer) (time.Duration, bool) {
+func (a *Adapter) throttled(ans platform.Answer) *platform.Outage {
 	if !bytes.Contains(ans.Body, []byte(codeThrottled)) {
-		return 0, false
+		return nil
 	}
 	var r reply
 	if json.Unmarshal(ans.Body, &r) != nil || !r.Errors.has(codeThrottled) {
-		return 0, false
+		return nil
 	}
 	after := platform.RetryAfter(ans.Header, a.cfg.Now())
 	if c := r.Extensions.Cost; c != nil {
 		s := c.Status
 		after = max(after, bucket{max: max(s.Maximum, c.Requested), left: s.Available, rate: s.Restore}.wait(c.Requested, time.Time{}))
 	}
-	return max(after, time.Second), true
+	return &platform.Outage{Throttled: true, After: max(after, time.Second), Detail: "throttled"}
 }
 
 // ask makes one query. need is what it costs by our estimate, of what asks it and

@@ -481,9 +481,9 @@ func TestRecordedSamples(t *testing.T) {
 func sampleAnswer(t *testing.T, a *Adapter, name string, raw []byte) {
 	t.Helper()
 	if name == "graphql_throttled" {
-		after, yes := a.throttled(platform.Answer{Status: 200, Body: raw})
-		if !yes || after < time.Second || after > 10*time.Second {
-			t.Errorf("%s: %v %v", name, after, yes)
+		out := a.throttled(platform.Answer{Status: 200, Body: raw})
+		if out == nil || !out.Throttled || out.After < time.Second || out.After > 10*time.Second {
+			t.Errorf("%s: %+v", name, out)
 		}
 		return
 	}

@@ -97,7 +97,7 @@ func New(cfg platform.Config) (*Adapter, error) {
 		a.cfg.Now = time.Now
 	}
 	a.caller = platform.NewCaller(a.cfg, defaultRate)
-	a.caller.Throttled = a.throttled
+	a.caller.Refused = a.throttled
 	if cfg.APIToken != "" || cfg.ClientID != "" {
 		a.token = newTokens(a)
 	}

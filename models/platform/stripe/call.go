@@ -41,13 +41,19 @@ func failed(a platform.Answer) (failure, bool) {
 	return *body.Error, true
 }
 
-// throttled: an object that is locked answers 409 or 400 in some places, 429 in most.
-func throttled(a platform.Answer) (time.Duration, bool) {
-	if a.Status != http.StatusConflict && a.Status != http.StatusBadRequest {
-		return 0, false
+// refused tells a lock on one object, which says nothing of the others, from a limit
+// of the account. Both come with several statuses.
+func refused(a platform.Answer) *platform.Outage {
+	if a.Status != http.StatusConflict && a.Status != http.StatusBadRequest && a.Status != http.StatusTooManyRequests {
+		return nil
 	}
-	f, ok := failed(a)
-	return 0, ok && (f.Code == "lock_timeout" || f.Code == "rate_limit")
+	switch f, _ := failed(a); f.Code {
+	case "lock_timeout":
+		return &platform.Outage{Detail: f.Code}
+	case "rate_limit":
+		return &platform.Outage{Throttled: true, After: platform.RetryAfter(a.Header, time.Now()), Detail: f.Code}
+	}
+	return nil
 }
 
 // get asks for one address and decodes the answer. Its error is an *Outage, a

@@ -468,7 +468,7 @@ func TestOutages(t *testing.T) {
 		{"down", func(r *rig) { r.Down.Store(true) }, "503", false, false},
 		{"dead", func(r *rig) { r.Dead.Store(true) }, "no connection", false, false},
 		{"rate", func(r *rig) { r.Throttle.Store(true) }, "endpoint-rate", true, false},
-		{"lock", func(r *rig) { r.LockTimeout.Store(true); r.Throttle.Store(true) }, "lock_timeout", true, false},
+		{"lock", func(r *rig) { r.LockTimeout.Store(true); r.Throttle.Store(true) }, "lock_timeout", false, false},
 		{"bad key", func(r *rig) { r.Key = "sk_test_other" }, "401", false, true},
 		{"no permission", func(r *rig) { r.Deny("/v1/payment_intents", "rak_payment_intent_read") }, "rak_payment_intent_read", false, true},
 	} {

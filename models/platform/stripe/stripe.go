@@ -63,7 +63,7 @@ func New(cfg platform.Config) (*Adapter, error) {
 		mode:     either(cfg.Settings["mode"], keyMode(cfg.APIToken)),
 		now:      cfg.Now,
 	}
-	a.caller.Throttled = throttled
+	a.caller.Refused = refused
 	if a.now == nil {
 		a.now = time.Now
 	}
