@@ -30,7 +30,11 @@ type Events struct {
 
 func (h Events) list(c *gin.Context) error {
 	ctx, actor := c.Request.Context(), web.Actor(c)
-	q, err := eventQuery(c.Request.URL.Query())
+	asked, err := query(c)
+	if err != nil {
+		return err
+	}
+	q, err := eventQuery(asked)
 	if err != nil {
 		return err
 	}

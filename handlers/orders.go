@@ -40,7 +40,11 @@ type Orders struct {
 
 func (h Orders) list(c *gin.Context) error {
 	ctx, actor := c.Request.Context(), web.Actor(c)
-	q, err := orderQuery(c.Request.URL.Query())
+	asked, err := query(c)
+	if err != nil {
+		return err
+	}
+	q, err := orderQuery(asked)
 	if err != nil {
 		return err
 	}
@@ -50,7 +54,7 @@ func (h Orders) list(c *gin.Context) error {
 		return err
 	}
 	// A search with one answer is a way to that order.
-	if q.Text != "" && q.Cursor == "" && page.Next == "" && len(page.Items) == 1 && len(c.Request.URL.Query()) == 1 {
+	if q.Text != "" && q.Cursor == "" && page.Next == "" && len(page.Items) == 1 && len(asked) == 1 {
 		return web.SeeOther(c, orderPath(page.Items[0].ID))
 	}
 	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), ordersModel(page, q, h.Connections.Slugs(actor.Shops))))
@@ -234,6 +238,16 @@ func orderLine(r models.OrderRow) views.OrderLine {
 		}
 	}
 	return l
+}
+
+// query is what a list was asked for. A filter that can't be read would otherwise be
+// left out without a word.
+func query(c *gin.Context) (url.Values, error) {
+	v, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		return nil, models.Fail(models.Invalid, "error.query")
+	}
+	return v, nil
 }
 
 // readable refuses filters that no text of ours can contain.

@@ -152,6 +152,8 @@ func TestPagesAnswer(t *testing.T) {
 		{supporter, "/events", 200, "", "No events yet"},
 		{supporter, "/events?state=failed", 200, "", "No event fits"},
 		{supporter, "/events?state=lost", 422, "", ""},
+		{supporter, "/events?state=%zz", 422, "", ""},
+		{supporter, "/orders?q=a;b", 422, "", ""},
 		{supporter, "/events?order=x", 422, "", ""},
 		{supporter, "/events/501", 200, "", "Is it genuine?"},
 		{mine, "/events/501", 200, "", "stay sealed"},

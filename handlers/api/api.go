@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,11 +58,25 @@ type list[T any] struct {
 
 // input reads parameters and collects what is wrong with them.
 type input struct {
-	c   *gin.Context
-	bad map[string]string
+	query url.Values
+	bad   map[string]string
 }
 
-func newInput(c *gin.Context) *input { return &input{c, map[string]string{}} }
+// newInput refuses what would otherwise be left out without a word, and with it the
+// filter that the caller meant.
+func newInput(c *gin.Context) *input {
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	in := &input{query, map[string]string{}}
+	if err != nil {
+		in.refuse("query", "error.query")
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			in.refuse(name, "error.once")
+		}
+	}
+	return in
+}
 
 func (in *input) refuse(field, key string) { in.bad[field] = key }
 
@@ -74,7 +89,7 @@ func (in *input) err() error {
 }
 
 func (in *input) text(name string) string {
-	s := in.c.Query(name)
+	s := in.query.Get(name)
 	if !storable(s) {
 		in.refuse(name, "error.text")
 		return ""
@@ -88,7 +103,7 @@ func storable(s string) bool {
 }
 
 func (in *input) limit() int {
-	s := in.c.Query("limit")
+	s := in.query.Get("limit")
 	if s == "" {
 		return defaultLimit
 	}
@@ -100,7 +115,7 @@ func (in *input) limit() int {
 }
 
 func (in *input) flag(name string) bool {
-	s := in.c.Query(name)
+	s := in.query.Get(name)
 	if s == "" {
 		return false
 	}
@@ -112,7 +127,7 @@ func (in *input) flag(name string) bool {
 }
 
 func (in *input) id(name string) int64 {
-	s := in.c.Query(name)
+	s := in.query.Get(name)
 	if s == "" {
 		return 0
 	}
@@ -125,7 +140,7 @@ func (in *input) id(name string) int64 {
 
 // word reads one of a list of words.
 func word[T ~string](in *input, name string, known []T) T {
-	w := T(in.c.Query(name))
+	w := T(in.query.Get(name))
 	if w != "" && !slices.Contains(known, w) {
 		in.refuse(name, "error.word")
 		return ""

@@ -264,6 +264,11 @@ func TestBadValuesAreNamed(t *testing.T) {
 		"events?order=-1":                                  "order",
 		"events?limit=1000":                                "limit",
 		"events?event_id=%00":                              "event_id",
+		"orders?ref=%zz":                                   "query",
+		"orders?ref=a;b":                                   "query",
+		"orders?cursor=5%zz&limit=2":                       "query",
+		"events?order=1;2":                                 "query",
+		"orders?payment=paid&payment=pending":              "payment",
 	} {
 		code, got := ask(t, e, "cf_all", http.MethodGet, "/api/v1/"+query, "")
 		failure, _ := got["error"].(map[string]any)

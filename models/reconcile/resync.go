@@ -127,7 +127,8 @@ func object(conn *connect.Conn, typed string) (models.ObjectRef, error) {
 			}
 		case models.Stripe:
 			prefix, _, _ := strings.Cut(s, "_")
-			ref.Kind, ref.ID = map[string]string{"pi": "payment_intent", "ch": "charge", "py": "charge", "cs": "checkout_session", "in": "invoice"}[prefix], s
+			ref.Kind, ref.ID = map[string]string{"pi": "payment_intent", "ch": "charge", "py": "charge", "cs": "checkout_session", "in": "invoice",
+				"re": "refund", "pyr": "refund", "du": "dispute", "dp": "dispute"}[prefix], s
 		case models.ReceiptRoller:
 			if strings.Count(s, "/") == 3 {
 				ref.Kind, ref.ID = "receipt", s
