@@ -125,7 +125,7 @@ var (
 
 var handlings = map[models.ExceptionKind]handling{
 	models.AmountDiffers: todayLead, models.SchemaChanged: nowAdmin, models.PayloadConflict: todayTech, models.Unmatched: todaySupport,
-	models.EventFailedKind: todayTech, models.ActionFailed: todayLead, models.ActionUnclear: nowLead, models.ActionDiffers: todayLead,
+	models.EventFailedKind: todayTech, models.ActionFailedKind: todayLead, models.ActionUnclearKind: nowLead, models.ActionDiffers: todayLead,
 	models.Contradiction: todayLead, models.PaidTwice: todaySupport, models.ShippedTwice: nowLead, models.SubscriptionMissing: nowAdmin,
 	models.SignatureFailures: laterAdmin, models.Silence: nowAdmin, models.GoneOnPlatform: todayLead, models.OutsideWindowKind: laterAdmin,
 	models.AccessEnding: laterAdmin, models.Overdue: todaySupport, models.DrillFailed: laterAdmin,
