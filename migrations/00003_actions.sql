@@ -13,23 +13,29 @@ CREATE TABLE actions (
     why         text        NOT NULL DEFAULT '',
     entry_id    bigint REFERENCES ledger,
     official    boolean     NOT NULL,
-    person      boolean     NOT NULL DEFAULT false, -- waits for a person's release
+    person      boolean     NOT NULL DEFAULT false, -- waits for a person's release from the start
+    released_at timestamptz, -- by a person, last
     not_before  timestamptz,
-    due_at      timestamptz,
-    lease_until timestamptz,
+    due_at      timestamptz, -- when somebody has to look at it; while it is being sent, the end of the lease
     tries       integer     NOT NULL DEFAULT 0,
     body        bytea,      -- as it is sent on every try; fixed when it is claimed
     idempotent  boolean     NOT NULL DEFAULT false, -- of the destination, when it was claimed
     error       text        NOT NULL DEFAULT '',
     receipt     text        NOT NULL DEFAULT '',
     withdrew_id bigint REFERENCES ledger,
+    instead_id  bigint REFERENCES actions, -- what took its place when two orders became one
     planned_at  timestamptz NOT NULL,
     sent_at     timestamptz,
     done_at     timestamptz,
     CONSTRAINT actions_once_key UNIQUE (order_id, kind, stage)
 );
 CREATE INDEX actions_due ON actions (due_at) WHERE due_at IS NOT NULL;
+-- /actions, by state and per shop.
 CREATE INDEX actions_state ON actions (state, id DESC);
+CREATE INDEX actions_shop ON actions (shop_id, id DESC);
+
+-- Notifications that lead to an order through another object, before one is sent.
+CREATE INDEX platform_objects_leads ON platform_objects (leads_to) WHERE leads_to IS NOT NULL;
 
 -- Where the actions of a kind go. No row: the kind is watched.
 CREATE TABLE destinations (
@@ -55,8 +61,12 @@ CREATE TABLE holds (
     until       timestamptz,
     resumes     boolean     NOT NULL DEFAULT false,
     released_at timestamptz,
-    released_by text        NOT NULL DEFAULT ''
+    released_by text        NOT NULL DEFAULT '',
+    CONSTRAINT holds_resumes_check CHECK (NOT resumes OR until IS NOT NULL)
 );
-CREATE INDEX holds_open ON holds (scope, subject) WHERE released_at IS NULL;
+CREATE UNIQUE INDEX holds_open_key ON holds (scope, subject) WHERE released_at IS NULL;
+CREATE INDEX holds_due ON holds (until) WHERE released_at IS NULL AND resumes;
+-- A hold of a shell reaches the order that it became part of.
+CREATE INDEX orders_merged ON orders (merged_into) WHERE merged_into IS NOT NULL;
 
 INSERT INTO schema_oldest VALUES (3, 1);

@@ -53,27 +53,38 @@ func (s ActionState) Open() bool {
 	return s == ActionPlanned || s == ActionWaiting || s == ActionSending
 }
 
+// WholeOrder is the stage of the actions that an order needs once.
+const WholeOrder = "order"
+
 // An Action is one follow-up of an order. (order, kind, stage) is unique: whatever
 // tells of one result, and however often, plans it once.
 type Action struct {
-	ID      int64
-	OrderID int64
-	Shop    string // slug
-	Kind    ActionKind
-	Stage   string // order, payment_received, refund:18000, more:1, replacement:1, again:1
-	State   ActionState
-	// Why is the catalogue key of the reason it waits, was withdrawn or isn't needed.
+	ID        int64
+	OrderID   int64
+	OrderName string
+	ShopID    int64
+	Shop      string // slug
+	Kind      ActionKind
+	Stage     string // order, payment_received, refund:18000, more:1, replacement:1, again:1
+	State     ActionState
+	// Why says why it waits (the key of the first condition that isn't met), was
+	// withdrawn (the axis that moved) or isn't needed (a NotNeeded).
 	Why string
 	// Entry is the ledger entry that planned it; Official tells whether that move
 	// rests on an official reading or an approved correction.
-	Entry     int64
-	Official  bool
+	Entry    int64
+	Official bool
+	// Person: it waits for a person's release from the start. Released is when one
+	// released it last.
+	Person    bool
+	Released  time.Time
 	NotBefore time.Time
 	Due       time.Time
 	Tries     int
 	Error     string
 	Receipt   string
 	Withdrew  int64 // ledger entry that withdrew it, 0: none
+	Instead   int64 // action that took its place when two orders became one, 0: none
 	Planned   time.Time
 	Sent      time.Time
 	Done      time.Time
@@ -89,7 +100,11 @@ const (
 	IsReceipt       NotNeeded = "receipt"
 	IsTest          NotNeeded = "test"
 	ImportedQuietly NotNeeded = "imported"
+	MergedAway      NotNeeded = "merged" // two orders became one; Instead is the action that stays
 )
+
+// NotNeededs lists all reasons, for the catalogue's test.
+var NotNeededs = []NotNeeded{ShippedAlready, PointOfSale, IsReceipt, IsTest, ImportedQuietly, MergedAway}
 
 // A Plan is an action that a move asks for.
 type Plan struct {
@@ -115,24 +130,21 @@ const oldOrder = 14 * 24 * time.Hour
 func PlanActions(before, after Order, moves []Move, quiet bool, now time.Time) []Plan {
 	var plans []Plan
 	first := before.Announced || len(before.Axes) == 0
-	old := first && !after.Placed.IsZero() && now.Sub(after.Placed) > oldOrder
 	for _, m := range moves {
-		if m.Axis == Payment && m.To == PaymentPaid && m.From != PaymentPaid {
-			if !after.PaysOnDelivery() {
-				plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: "order", Axis: Payment})
+		switch {
+		case m.Axis == Payment && m.To == PaymentPaid && m.From != PaymentPaid:
+			// Pay on delivery was shipped before, or is planned below: money is no reason.
+			if !after.PaysOnDelivery() || first {
+				plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: WholeOrder, Axis: Payment})
 			}
-			plans = append(plans, Plan{Kind: Invoice, Stage: "order", Axis: Payment}, Plan{Kind: CustomerMessage, Stage: "payment_received", Axis: Payment})
-		}
-		if m.Axis == Payment && m.From == "" && m.To == PaymentPending && after.PaysOnDelivery() {
-			plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: "order", Axis: Payment})
-		}
-		if m.Axis == Refund && m.After.Refunded > m.Before.Refunded {
+			plans = append(plans, Plan{Kind: Invoice, Stage: WholeOrder, Axis: Payment}, Plan{Kind: CustomerMessage, Stage: "payment_received", Axis: Payment})
+		case m.Axis == Payment && first && m.To == PaymentPending && after.PaysOnDelivery():
+			plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: WholeOrder, Axis: Payment})
+		case m.Axis == Refund && m.After.Refunded > m.Before.Refunded:
 			plans = append(plans, Plan{Kind: CustomerMessage, Stage: "refund:" + strconv.FormatInt(m.After.Refunded, 10), Axis: Refund})
 		}
 	}
-	if first && after.Refunded > 0 && !slices.ContainsFunc(plans, func(p Plan) bool { return p.Axis == Refund }) {
-		plans = append(plans, Plan{Kind: CustomerMessage, Stage: "refund:" + strconv.FormatInt(after.Refunded, 10), Axis: Refund})
-	}
+	old := first && !after.Placed.IsZero() && now.Sub(after.Placed) > oldOrder
 	for i := range plans {
 		plans[i].Not = after.notNeeded(plans[i].Kind, quiet)
 		plans[i].Person = old
@@ -152,10 +164,16 @@ func (o Order) notNeeded(k ActionKind, quiet bool) NotNeeded {
 		return IsReceipt
 	case strings.EqualFold(o.Channel, "pos"):
 		return PointOfSale
-	case o.State(Fulfillment) == FulfillmentFulfilled || o.State(Fulfillment) == FulfillmentPartial:
+	case k == FulfillmentInstruction && o.Shipped():
 		return ShippedAlready
 	}
 	return Needed
+}
+
+// Shipped tells whether an official reading shows all goods shipped.
+func (o Order) Shipped() bool {
+	rec := o.Axes[Fulfillment]
+	return rec.State == FulfillmentFulfilled && rec.Doubt != ReportedOnly
 }
 
 // A Condition is one of those that an action waits for, with its present answer.
@@ -168,13 +186,15 @@ type Condition struct {
 // A Gate is what an order's conditions are judged by, read in the claiming transaction.
 type Gate struct {
 	Order  Order
-	Health map[int64]Health // of the deciding connections, with what waits
+	Health map[int64]Health // of the deciding connections, with what waits of the order
+	// Fresh is how old the last official reading of a deciding connection may be. A
+	// reading that began after Since is fresh in any case: it was made for this gate.
+	Fresh map[int64]time.Duration
+	Since time.Time
 	// Held names the holds that reach the order: order, connection, shop.
 	Held []string
 	// Pauses are the kinds of open exceptions whose policy is hold.
 	Pauses []ExceptionKind
-	// Fresh is how old the last official reading of a deciding platform may be.
-	Fresh time.Duration
 	// Unprocessed tells whether an event of the order isn't processed.
 	Unprocessed bool
 	Now         time.Time
@@ -183,35 +203,93 @@ type Gate struct {
 // Conditions of an action, all of them, whether met or not.
 func (g Gate) Conditions(a Action) []Condition {
 	o := g.Order
+	released := Condition{Key: "released", Met: !a.Person || !a.Released.IsZero()}
+	later := Condition{Key: "not_before", Met: !g.Now.Before(a.NotBefore), Args: []any{a.NotBefore}}
 	if !a.Kind.HighRisk() {
-		return []Condition{{Key: "official", Met: a.Official}, {Key: "not_before", Met: !g.Now.Before(a.NotBefore)}}
+		return []Condition{{Key: "official", Met: a.Official}, released, later}
 	}
-	verified, asked, fresh := !o.Announced, true, true
-	for _, axis := range Axes {
+	verified, asked, fresh := !o.Announced && !g.Unprocessed, true, true
+	for axis, id := range g.deciding() {
 		s := o.Show(axis, g.Health, g.Now)
-		id := o.Axes[axis].Connection
-		if id == 0 {
-			continue
-		}
 		verified = verified && s.Check == Verified && !s.Checking
-		asked = asked && (g.Health[id].State == APIUp)
-		fresh = fresh && g.Now.Sub(s.At) <= g.Fresh
+		asked = asked && g.Health[id].State == APIUp
+		fresh = fresh && g.fresh(s, id)
 	}
 	paid := o.State(Payment) == PaymentPaid || o.PaysOnDelivery() && o.State(Payment) == PaymentPending
+	shipped := o.State(Fulfillment) == FulfillmentPartial || o.State(Fulfillment) == FulfillmentFulfilled
+	_, ended := o.Withdraws()
 	return []Condition{
-		{Key: "verified", Met: verified && !g.Unprocessed},
+		{Key: "verified", Met: verified},
 		{Key: "fresh", Met: fresh},
 		{Key: "asked", Met: asked},
 		{Key: "agree", Met: o.DisagreeSince.IsZero()},
 		{Key: "paid", Met: paid},
 		{Key: "no_hold", Met: len(g.Held) == 0},
 		{Key: "no_exception", Met: len(g.Pauses) == 0},
-		{Key: "not_ended", Met: o.State(Cancellation) != CancellationCancelled && o.State(Refund) != RefundFull && o.State(Dispute) != DisputeOpen && o.State(Dispute) != DisputeLost},
-		{Key: "not_refunded_partly", Met: o.State(Refund) == RefundNone},
+		{Key: "not_ended", Met: !ended},
+		{Key: "not_refunded_partly", Met: o.State(Refund) == RefundNone || a.Released.After(o.Axes[Refund].Since)},
 		{Key: "not_held", Met: o.State(Fulfillment) != FulfillmentHeld},
-		{Key: "not_shipped", Met: o.State(Fulfillment) == FulfillmentUnfulfilled || o.State(Fulfillment) == FulfillmentInProgress},
-		{Key: "not_before", Met: !g.Now.Before(a.NotBefore)},
+		{Key: "not_shipped", Met: a.Kind != FulfillmentInstruction || a.Stage != WholeOrder || !shipped},
+		released,
+		later,
 	}
+}
+
+// ConditionKeys lists the keys of all conditions, for the catalogue's test.
+var ConditionKeys = []string{"verified", "fresh", "asked", "agree", "paid", "no_hold", "no_exception", "not_ended", "not_refunded_partly",
+	"not_held", "not_shipped", "released", "not_before", "official"}
+
+// deciding are the axes that a platform decides, with its connection.
+func (g Gate) deciding() map[Axis]int64 {
+	out := map[Axis]int64{}
+	for axis, rec := range g.Order.Axes {
+		if rec.Connection != 0 {
+			out[axis] = rec.Connection
+		}
+	}
+	return out
+}
+
+func (g Gate) fresh(s Shown, connection int64) bool {
+	return g.Now.Sub(s.At) <= g.Fresh[connection] || !g.Since.IsZero() && !s.At.Before(g.Since)
+}
+
+// readable are the doubts that a good reading takes away by itself.
+var readable = []Doubt{NoDoubt, APIDown, Throttled, ReadingOverdue}
+
+// Readings lists the deciding connections that have to be read before the action can
+// be carried; empty where that isn't all it waits for, so that no call is wasted.
+func (g Gate) Readings(a Action) []int64 {
+	if !a.Kind.HighRisk() || g.Unprocessed || g.Order.Announced {
+		return nil
+	}
+	for _, c := range g.Conditions(a) {
+		if !c.Met && c.Key != "verified" && c.Key != "fresh" && c.Key != "asked" {
+			return nil
+		}
+	}
+	var ids []int64
+	for axis, id := range g.deciding() {
+		s, h := g.Order.Show(axis, g.Health, g.Now), g.Health[id]
+		if s.Checking || h.State == APINone || !slices.Contains(readable, s.Doubt) {
+			return nil
+		}
+		if s.Check != Verified || h.State != APIUp || !g.fresh(s, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Unmet is the key of the first condition that isn't met; empty where all are.
+func Unmet(conditions []Condition) string {
+	for _, c := range conditions {
+		if !c.Met {
+			return c.Key
+		}
+	}
+	return ""
 }
 
 // Withdraws tells whether the order came to a state that calls an unsent high-risk
@@ -239,6 +317,26 @@ const (
 
 // DestinationModes lists all modes; the schema has the same list.
 var DestinationModes = []DestinationMode{Watch, ByHand, ByHTTP}
+
+// A Destination is where the actions of a kind of a shop go, without its secret.
+type Destination struct {
+	Kind       ActionKind
+	Mode       DestinationMode
+	URL        string
+	Idempotent bool     // the same key twice has one effect
+	Hosts      []string // that may have an address of an inner network
+	Updated    time.Time
+}
+
+// An ActionQuery filters the list of actions.
+type ActionQuery struct {
+	Shops  []int64 // those the person may see; empty: all
+	State  ActionState
+	Kind   ActionKind
+	Order  int64
+	Cursor string
+	Limit  int
+}
 
 // A HoldScope says what a hold stops.
 type HoldScope string

@@ -76,3 +76,15 @@ type Problem struct {
 	LocalState    string
 	Detail        string // a word, a path, a sum: never personal data
 }
+
+// Policy is what happens while the problem's exception is open. Problems of actions
+// name the action's kind as their case.
+func (p Problem) Policy() Policy {
+	switch kind := ActionKind(p.Case); {
+	case p.Kind == ActionUnclearKind && kind.HighRisk():
+		return PolicyHold
+	case p.Kind == ActionFailedKind && kind == CustomerMessage:
+		return PolicyWait
+	}
+	return DefaultPolicy(p.Kind, p.Axis)
+}
