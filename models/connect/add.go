@@ -42,7 +42,7 @@ var commonSettings = map[string]string{
 	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "text", "api_version": "text", "rate": "number",
 	"budget": "count", "sweep_every": "span", "sweep_overlap": "span", "missed_after": "span", "heal_after": "span", "stale_after": "span",
 	"unsent_after": "span", "fresh_on_open": "span", "carry_fresh": "span", "settle_time": "span", "down_after": "span", "review_after": "span",
-	"subscriptions": "subscriptions",
+	"subscriptions": "subscriptions", "ignore_topics": "topics",
 }
 
 // Fingerprint names a secret without telling it.
@@ -73,7 +73,7 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if row.ID == 0 && (in.Platform == "" || in.Account == "" || in.Shop == "") {
 			return fmt.Errorf("a new connection needs --platform, --account and --shop")
 		}
-		before := describe(row)
+		before, rules := describe(row), row.Settings
 		secrets, err := b.merge(&row, in)
 		if err != nil {
 			return err
@@ -88,6 +88,11 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		}
 		if err := b.keepSecrets(ctx, tx, row, secrets.Webhook); err != nil {
 			return err
+		}
+		if ruled(rules, row.Settings) {
+			if err := tx.JudgeUnmatchedAgain(ctx, row.ID); err != nil {
+				return err
+			}
 		}
 		return tx.Audit(ctx, actor, "connection.set", "connection:"+strconv.FormatInt(row.ID, 10), before, describe(row))
 	})
@@ -296,6 +301,8 @@ func checkSetting(name, value string) error {
 		if value != "api" && value != "admin" && value != "config" {
 			return fmt.Errorf("--set %s must be api, admin or config", name)
 		}
+	case "topics":
+		return checkTopics(value)
 	case "currency":
 		if !currencyShape.MatchString(value) {
 			return fmt.Errorf("--set %s must be an ISO 4217 code like HKD", name)

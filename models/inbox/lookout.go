@@ -95,7 +95,7 @@ func (in *Inbox) probe(ctx context.Context, id int64) {
 // wake has disagreements that outlast their grace read once more, which opens a case.
 func (in *Inbox) wake(ctx context.Context) {
 	err := in.store.Tx(ctx, func(tx *store.Tx) error {
-		return tx.WakeDisagreements(ctx, tx.Now.Add(-ledger.DisagreeGrace))
+		return tx.WakeDisagreements(ctx, ledger.DisagreeGrace)
 	})
 	if err != nil && ctx.Err() == nil && !store.Down(err) {
 		in.log.Error("disagreements", "error", err)

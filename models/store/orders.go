@@ -216,32 +216,44 @@ WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.
 }
 
 // WakeDisagreements has the platforms of orders read again that have told them
-// differently since before a time, while no case says so yet.
-func (tx *Tx) WakeDisagreements(ctx context.Context, before time.Time) error {
+// differently for longer than a grace, while no case says so yet. Who was read since,
+// can't be asked or doesn't know its object is left alone.
+func (tx *Tx) WakeDisagreements(ctx context.Context, grace time.Duration) error {
 	return tx.exec(ctx, `
-UPDATE platform_objects p SET reread_at = now() FROM orders o
-WHERE o.disagree_since < ? AND p.order_id = o.id AND p.reread_at IS NULL AND (p.claimed_until IS NULL OR p.claimed_until < now())
-  AND NOT EXISTS (SELECT 1 FROM exceptions x WHERE x.order_id = o.id AND x.kind = 'platforms_disagree' AND x.state = 'open')`, before)
+UPDATE platform_objects p SET reread_at = now() FROM (
+    SELECT p.id FROM orders o JOIN platform_objects p ON p.order_id = o.id
+    WHERE o.disagree_since <= ?::timestamptz - make_interval(secs => ?) AND p.fetched_at < o.disagree_since + make_interval(secs => ?)
+      AND p.missing_since IS NULL AND p.reread_at IS NULL AND (p.claimed_until IS NULL OR p.claimed_until < now())
+      AND NOT EXISTS (SELECT 1 FROM exceptions x WHERE x.order_id = o.id AND x.kind = 'platforms_disagree' AND x.state = 'open')
+      AND NOT EXISTS (SELECT 1 FROM platform_objects q JOIN connections c ON c.id = q.connection_id WHERE q.order_id = o.id AND c.api_failing IS NOT NULL)
+    ORDER BY p.id FOR UPDATE OF p SKIP LOCKED) x
+WHERE p.id = x.id`, tx.Now, grace.Seconds(), grace.Seconds())
 }
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
-// the references.
-func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string) error {
-	list, err := json.Marshal(refs)
+// the references. It says on which connections. The given events are changed later in
+// the same transaction, so they are locked together with those.
+func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string, events ...int64) ([]int64, error) {
+	list, err := refList(refs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := tx.exec(ctx, `
 INSERT INTO order_refs (shop_id, ref, order_id) SELECT ?::bigint, r, ?::bigint FROM jsonb_array_elements_text(?::jsonb) r ORDER BY r
-ON CONFLICT DO NOTHING`, shop, order, string(list)); err != nil {
-		return err
+ON CONFLICT DO NOTHING`, shop, order, list); err != nil {
+		return nil, err
 	}
-	return tx.exec(ctx, `
-UPDATE events e SET due_at = now() FROM (
-    SELECT e.id FROM wanted w JOIN events e ON e.id = w.event_id
-    WHERE w.shop_id = ? AND ?::jsonb @> to_jsonb(w.ref) AND e.state IN ('unmatched', 'waiting')
-    ORDER BY e.key FOR UPDATE OF e) x
-WHERE e.id = x.id`, shop, string(list))
+	var woken []int64
+	err = tx.rows(ctx, &woken, `
+WITH waits AS (SELECT DISTINCT w.event_id AS id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r),
+held AS (
+    SELECT e.id FROM events e WHERE e.id IN (SELECT id FROM waits UNION SELECT unnest(?::bigint[])) AND EXISTS (SELECT 1 FROM waits)
+    ORDER BY e.connection_id, e.key FOR UPDATE),
+due AS (
+    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
+    RETURNING e.connection_id)
+SELECT DISTINCT connection_id FROM due ORDER BY 1`, list, shop, idList(events))
+	return woken, err
 }
 
 // Want remembers under which references an order would settle an unmatched event.
