@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"counterfoil/models"
+	"counterfoil/models/ledger"
 	"counterfoil/views"
 	"counterfoil/views/locale"
 	"counterfoil/views/ui"
@@ -42,10 +43,13 @@ func exceptionTitle(e models.Exception) locale.Text {
 }
 
 func exceptionCase(e models.Exception, currency string) views.CaseModel {
-	handling := handlingOf(e.Kind, e.Axis)
+	handling, about := handlingOf(e.Kind, e.Axis), any(orDash(e.Detail, e.PlatformState))
+	if e.Case == ledger.ShippedWhilePaused {
+		handling, about = nowManager, locale.Say("contradiction.shipped_while_paused")
+	}
 	c := views.CaseModel{
 		Icon: "review", Urgency: handling.urgency, Title: exceptionTitle(e), Who: handling.who,
-		Why:  locale.Say("exception."+string(e.Kind)+".is", orDash(e.Detail, e.PlatformState)),
+		Why:  locale.Say("exception."+string(e.Kind)+".is", about),
 		Next: locale.Say("exception." + string(e.Kind) + ".next"), Since: e.First, Count: e.Count,
 	}
 	if e.Policy == models.PolicyHold {
