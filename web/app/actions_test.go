@@ -144,7 +144,7 @@ type seenAction struct {
 	Withdrew                                    *string `json:"withdrew_id"`
 }
 
-// actions lists the actions of all orders, as kind/stage → action.
+// actions lists the newest action of each kind and stage.
 func (r *rig) actions() map[string]seenAction {
 	r.t.Helper()
 	var list struct{ Items []seenAction }
@@ -153,12 +153,14 @@ func (r *rig) actions() map[string]seenAction {
 	}
 	out := map[string]seenAction{}
 	for _, a := range list.Items {
-		out[a.Kind+"/"+a.Stage] = a
+		if name := a.Kind + "/" + a.Stage; out[name].ID == "" {
+			out[name] = a // the list begins with the newest
+		}
 	}
 	return out
 }
 
-// instruction is the instruction of the one order there is.
+// instruction is the newest one.
 func (r *rig) instruction() seenAction { return r.actions()["fulfillment_instruction/order"] }
 
 // becomes waits until the one instruction is in a state, and for a reason.
