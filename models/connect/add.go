@@ -59,6 +59,8 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 	if err := b.Look(ctx); err != nil {
 		return err
 	}
+	var id int64
+	news := false // in the rules of what belongs to another system
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.LockConnection(ctx, in.Slug)
 		if models.CodeOf(err) == models.NotFound {
@@ -89,17 +91,17 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if err := b.keepSecrets(ctx, tx, row, secrets.Webhook); err != nil {
 			return err
 		}
-		if ruled(rules, row.Settings) {
-			if err := tx.JudgeUnmatchedAgain(ctx, row.ID); err != nil {
-				return err
-			}
-		}
+		id, news = row.ID, ruled(rules, row.Settings)
 		return tx.Audit(ctx, actor, "connection.set", "connection:"+strconv.FormatInt(row.ID, 10), before, describe(row))
 	})
 	if err != nil {
 		return err
 	}
-	return b.Look(ctx)
+	if err := b.Look(ctx); err != nil || !news {
+		return err
+	}
+	// Apart, because whoever holds an object needs the connection's row.
+	return b.store.Tx(ctx, func(tx *store.Tx) error { return tx.JudgeUnmatchedAgain(ctx, id) })
 }
 
 // merge puts what is given over what is there and tries whether an adapter can use it.

@@ -23,6 +23,7 @@ const (
 	defaultTolerance = 300 * time.Second
 	defaultRate      = 20 // Stripe allows 25 calls a second per endpoint
 	together         = 8
+	noRule           = "none"
 )
 
 // Kinds of objects that Fetch can answer.
@@ -115,7 +116,7 @@ func parseTolerance(set string) (time.Duration, error) {
 
 // parsePairs reads metadata as key=value, several separated by commas.
 func parsePairs(set string) ([]pair, error) {
-	if set == "" {
+	if set == "" || set == noRule {
 		return nil, nil
 	}
 	var out []pair
@@ -169,7 +170,7 @@ func (a *Adapter) Settings() []models.Setting {
 	values := []models.Setting{
 		{Name: "mode", Value: either(a.mode, "unchecked")},
 		{Name: "order_key", Value: a.orderKey},
-		{Name: "ignore_metadata", Value: either(a.cfg.Settings["ignore_metadata"], "none")},
+		{Name: "ignore_metadata", Value: either(a.cfg.Settings["ignore_metadata"], noRule)},
 		{Name: "api_version", Value: a.version},
 		{Name: "tolerance", Value: either(a.cfg.Settings["tolerance"], defaultTolerance.String())},
 		{Name: "rate", Value: either(a.cfg.Settings["rate"], fmt.Sprint(defaultRate))},
