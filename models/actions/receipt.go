@@ -115,7 +115,7 @@ func (s *Actions) dispute(ctx context.Context, tx *store.Tx, load store.Load) er
 	if err != nil {
 		return err
 	}
-	return tx.OpenCase(ctx, store.Case{ConnectionID: order.ConnectionID, Subject: "action:" + key(load.ID), OrderID: order.ID, Ref: order.Ref,
+	return tx.OpenCase(ctx, store.Case{ConnectionID: order.ConnectionID, Subject: store.ActionSubject(load.ID), OrderID: order.ID, Ref: order.Ref,
 		Problem: models.Problem{Kind: models.ActionDiffers, Case: string(load.Kind), LocalState: string(load.State), PlatformState: Failed}})
 }
 

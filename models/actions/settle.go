@@ -88,9 +88,6 @@ func (s *Actions) settle(ctx context.Context, c claim, a answer) error {
 	}
 }
 
-// problemKinds are the exceptions that an action can have.
-var problemKinds = []models.ExceptionKind{models.ActionFailedKind, models.ActionUnclearKind}
-
 // end writes how an action goes on, and opens and closes its cases.
 func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e store.Ending, how string) error {
 	e.Error, e.Receipt = storable(e.Error, maxAnswer), storable(e.Receipt, maxReceipt)
@@ -101,7 +98,7 @@ func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e stor
 	if err != nil {
 		return err
 	}
-	c := store.Case{ConnectionID: order.ConnectionID, Subject: "action:" + key(load.ID), OrderID: order.ID, Ref: order.Ref,
+	c := store.Case{ConnectionID: order.ConnectionID, Subject: store.ActionSubject(load.ID), OrderID: order.ID, Ref: order.Ref,
 		Problem: models.Problem{Case: string(load.Kind), LocalState: string(e.State), Detail: headline(e.Error)}}
 	switch {
 	case e.State == models.ActionUnclear:
@@ -109,11 +106,7 @@ func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e stor
 	case e.State == models.ActionFailed, e.State.Open() && load.Tries >= caseAfter:
 		c.Problem.Kind = models.ActionFailedKind
 	}
-	var still []string
-	if c.Problem.Kind != "" {
-		still = []string{string(c.Problem.Kind) + "/"}
-	}
-	if err := tx.CloseCases(ctx, c.ConnectionID, c.Subject, problemKinds, still, how); err != nil || still == nil {
+	if err := tx.CloseActionCases(ctx, load.ID, order.ConnectionID, c.Problem.Kind, how); err != nil || c.Problem.Kind == "" {
 		return err
 	}
 	return tx.OpenCase(ctx, c)

@@ -11,10 +11,11 @@ import (
 // wakes what waits on the order, all in the transaction of the moves.
 func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, target models.Target, moves []models.Move, out *Outcome) error {
 	var plans []store.Planned
+	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
 	for _, p := range models.PlanActions(before, after, moves, r.Cause.Kind == models.CauseImport, tx.Now) {
 		for i, m := range moves {
 			if m.Axis == p.Axis {
-				plans = append(plans, store.Planned{Plan: p, Entry: out.Entries[i].ID, Official: m.Basis == models.Official})
+				plans = append(plans, store.Planned{Plan: p, Entry: entries[i].ID, Official: m.Basis == models.Official})
 			}
 		}
 	}
@@ -25,7 +26,7 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 			return err
 		}
 	}
-	unsent, unsure, err := tx.OpenActions(ctx, after.ID)
+	unsent, unsure, err := tx.LockActions(ctx, after.ID)
 	if err != nil {
 		return err
 	}

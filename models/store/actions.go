@@ -174,13 +174,18 @@ func risky() string {
 	return string(b)
 }
 
-// OpenActions tells whether an order has actions of which nobody outside has heard,
-// and whether it has some that rest on payloads alone.
-func (r reads) OpenActions(ctx context.Context, order int64) (unsentOnes, unsure bool, err error) {
-	var row struct{ Unsent, Unsure bool }
-	err = r.rows(ctx, &row, `
-SELECT COALESCE(bool_or(state IN `+unsent+`), false) AS unsent, COALESCE(bool_or(NOT official), false) AS unsure FROM actions WHERE order_id = ?`, order)
-	return row.Unsent, row.Unsure, err
+// LockActions locks what may still change of an order's actions, in the order of their
+// ids. It tells whether there are some of which nobody outside has heard, and some
+// that rest on payloads alone.
+func (tx *Tx) LockActions(ctx context.Context, order int64) (unsentOnes, unsure bool, err error) {
+	var rows []struct{ Unsent, Unsure bool }
+	err = tx.rows(ctx, &rows, `
+SELECT state IN `+unsent+` AS unsent, NOT official AS unsure FROM actions
+WHERE order_id = ? AND (state IN `+unsent+` OR NOT official) ORDER BY id FOR UPDATE`, order)
+	for _, row := range rows {
+		unsentOnes, unsure = unsentOnes || row.Unsent, unsure || row.Unsure
+	}
+	return unsentOnes, unsure, err
 }
 
 // WithdrawActions calls the unsent high-risk actions of an order back, because of the
@@ -233,11 +238,14 @@ func (tx *Tx) ReleaseAction(ctx context.Context, id int64) error {
 // both have one of a kind and stage, the one of which somebody outside may have heard
 // stays; the other isn't needed, and names it. Both orders are locked.
 func (tx *Tx) MergeActions(ctx context.Context, shell, into int64) error {
+	if err := tx.exec(ctx, `SELECT 1 FROM actions WHERE order_id IN (?, ?) ORDER BY id FOR UPDATE`, shell, into); err != nil {
+		return err
+	}
 	var pairs []struct{ Loser, Winner int64 }
 	if err := tx.rows(ctx, &pairs, `
 SELECT CASE WHEN s.heard AND NOT i.heard THEN i.id ELSE s.id END AS loser, CASE WHEN s.heard AND NOT i.heard THEN s.id ELSE i.id END AS winner
-FROM (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ? FOR UPDATE) s
-JOIN (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ? FOR UPDATE) i
+FROM (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ?) s
+JOIN (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ?) i
   ON i.kind = s.kind AND i.stage = s.stage ORDER BY 1`, shell, into); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,6 +147,19 @@ UPDATE actions SET state = ?, why = '', error = ?, receipt = COALESCE(NULLIF(?, 
        due_at = CASE WHEN ? THEN now() + make_interval(secs => ?) END, done_at = CASE WHEN ? = 'done' THEN ?::timestamptz END
 WHERE id = ?`, e.State, e.Error, e.Receipt, e.State.Open(), e.After.Seconds(), e.State, tx.Now, id)
 }
+
+// CloseActionCases closes the open exceptions that an action has because of its tries,
+// but for one of a kind that stands (empty: none does). Its order may have become part
+// of another one, of another connection, since they were opened.
+func (tx *Tx) CloseActionCases(ctx context.Context, action, connection int64, stands models.ExceptionKind, how string) error {
+	return tx.exec(ctx, `
+UPDATE exceptions SET state = 'closed', closed_at = ?, closed_how = ?
+WHERE subject = ? AND state = 'open' AND kind IN (?, ?) AND NOT (kind = ? AND connection_id = ?)`,
+		tx.Now, how, ActionSubject(action), models.ActionFailedKind, models.ActionUnclearKind, stands, connection)
+}
+
+// ActionSubject is what exceptions are about that concern an action.
+func ActionSubject(id int64) string { return "action:" + strconv.FormatInt(id, 10) }
 
 // A DestinationRow is a destination with its sealed secret.
 type DestinationRow struct {

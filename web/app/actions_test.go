@@ -602,6 +602,34 @@ func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil).withStripe("hk", nil)
+	s := newSink(t)
+	r.live("hk", s, false, models.CustomerMessage)
+	id, ns, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	intent, paid := r.stripe.CreateIntent(10000, "hkd", sandbox.StripeIntent{Metadata: map[string]string{"order_id": fmt.Sprint(id)}})
+	r.postAll("hk", append(ns, must(r.shop.Pay(id))...)...)
+	r.postAll("pay", append(paid, must(r.stripe.Succeed(intent))...)...)
+	r.carried()
+	_, byStripe, err := r.stripe.Refund(intent, 2000, "succeeded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shuffled(map[string][]sandbox.Notification{"hk": must(r.shop.Refund(id, "20.00", sandbox.RefundSucceeds)), "pay": byStripe}, 12, func(slug string, n sandbox.Notification) {
+		if got := r.post(slug, n); got != http.StatusOK {
+			t.Errorf("%s answered %d", n.Topic, got)
+		}
+	})
+	r.carried()
+	if got := s.effects(); got != "customer_message/payment_received 1, customer_message/refund:2000 1" || s.count() != 2 {
+		t.Errorf("%d calls: %s", s.count(), got)
+	}
+}
+
 func TestTwoProcessesCarryOnce(t *testing.T) {
 	t.Parallel()
 	r := start(t).withShopify(nil).withStripe("hk", nil)
