@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -38,14 +39,15 @@ func (h Connections) list(c *gin.Context) error {
 			base = "https://" + c.Request.Host
 		}
 	}
-	return web.Render(c, http.StatusOK, views.Connections(web.Page(c, locale.T(ctx, "nav.connections"), "connections"), connectionsModel(files, base)))
+	return web.Render(c, http.StatusOK, views.Connections(web.Page(c, locale.T(ctx, "nav.connections"), "connections"), connectionsModel(files, base, web.Actor(c), web.Now(c))))
 }
 
 // connectionsModel works out the page of connections.
-func connectionsModel(files []models.ConnectionFile, base string) views.ConnectionsModel {
+func connectionsModel(files []models.ConnectionFile, base string, actor models.Actor, now time.Time) views.ConnectionsModel {
 	var m views.ConnectionsModel
 	for _, f := range files {
-		item := views.ConnectionModel{ConnectionFile: f, Address: strings.TrimSuffix(base, "/") + "/hooks/" + f.Slug}
+		item := views.ConnectionModel{ConnectionFile: f, Address: strings.TrimSuffix(base, "/") + "/hooks/" + f.Slug,
+			Holds: holdModels(f.Holds, f.Platform, nil, now), Offers: connectionOffers(f, actor, now)}
 		for _, n := range f.Notes {
 			args := make([]any, len(n.Args))
 			for i, a := range n.Args {
@@ -56,4 +58,16 @@ func connectionsModel(files []models.ConnectionFile, base string) views.Connecti
 		m.Items = append(m.Items, item)
 	}
 	return m
+}
+
+// connectionOffers let a person pause or resume a connection, and the shop with all
+// of its connections.
+func connectionOffers(f models.ConnectionFile, actor models.Actor, now time.Time) []views.OfferModel {
+	one := stop{scope: models.HoldConnection, name: f.Slug, path: "/connections/" + f.Slug}
+	all := stop{scope: models.HoldShop, name: f.ShopName, path: "/shops/" + f.Shop}
+	offers := []views.OfferModel{holdOffer(one, scoped(f.Holds, one.scope), actor, now)}
+	if held := scoped(f.Holds, all.scope); len(held) > 0 || actor.MayHold(all.scope) {
+		offers = append(offers, holdOffer(all, held, actor, now))
+	}
+	return offers
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"counterfoil/models"
+	"counterfoil/models/ledger"
 	"counterfoil/views"
 	"counterfoil/views/locale"
 	"counterfoil/views/ui"
@@ -43,10 +44,13 @@ func exceptionTitle(e models.Exception) locale.Text {
 }
 
 func exceptionCase(e models.Exception, currency string) views.CaseModel {
-	handling := handlingOf(e.Kind, e.Axis)
+	handling, about := handlingOf(e.Kind, e.Axis), any(orDash(e.Detail, e.PlatformState))
+	if e.Case == ledger.ShippedWhilePaused {
+		handling, about = nowManager, locale.Say("contradiction.shipped_while_paused")
+	}
 	c := views.CaseModel{
 		Icon: "review", Urgency: handling.urgency, Title: exceptionTitle(e), Who: handling.who,
-		Why:  locale.Say("exception."+string(e.Kind)+".is", orDash(e.Detail, e.PlatformState)),
+		Why:  locale.Say("exception."+string(e.Kind)+".is", about),
 		Next: locale.Say("exception." + string(e.Kind) + ".next"), Since: e.First, Count: e.Count,
 	}
 	if e.Policy == models.PolicyHold {
@@ -137,7 +141,7 @@ var (
 
 var handlings = map[models.ExceptionKind]handling{
 	models.AmountDiffers: todayLead, models.SchemaChanged: nowAdmin, models.PayloadConflict: todayTech, models.Unmatched: todaySupport,
-	models.EventFailedKind: todayTech, models.ActionFailed: todayLead, models.ActionUnclear: nowLead, models.ActionDiffers: todayLead,
+	models.EventFailedKind: todayTech, models.ActionFailedKind: todayLead, models.ActionUnclearKind: nowLead, models.ActionDiffers: todayLead,
 	models.Contradiction: todayLead, models.PaidTwice: todaySupport, models.ShippedTwice: nowLead, models.SubscriptionMissing: nowAdmin,
 	models.SignatureFailures: laterAdmin, models.Silence: nowAdmin, models.GoneOnPlatform: todayLead, models.OutsideWindowKind: laterAdmin,
 	models.AccessEnding: laterAdmin, models.Overdue: todaySupport, models.DrillFailed: laterAdmin,

@@ -23,7 +23,8 @@ func orderModel(f models.OrderFile, actor models.Actor, now time.Time) views.Ord
 			m.Deep = append(m.Deep, views.DeepLink{Platform: o.Platform, Href: o.Deep})
 		}
 	}
-	m.Offer = orderOffers(f, actor, m.Deep)
+	m.Holds = orderHolds(f, m.Deep, now)
+	m.Offer = orderOffers(f, actor, m.Deep, now)
 	if f.Announced {
 		m.Said = orderSaid(f.Said)
 		m.Amounts = announcedAmounts(f.Order)
@@ -202,7 +203,7 @@ func orderSaid(said *models.Observation) []views.SaidModel {
 }
 
 // orderOffers lists what the person may do with the order, or why not and who can.
-func orderOffers(f models.OrderFile, actor models.Actor, deep []views.DeepLink) []views.OfferModel {
+func orderOffers(f models.OrderFile, actor models.Actor, deep []views.DeepLink, now time.Time) []views.OfferModel {
 	resync := views.OfferModel{
 		Label: locale.Say("may.resync"), Icon: "sync", Primary: true, Post: "/orders/" + strconv.FormatInt(f.ID, 10) + "/resync",
 		Note: resyncNote(f),
@@ -213,7 +214,8 @@ func orderOffers(f models.OrderFile, actor models.Actor, deep []views.DeepLink) 
 	case !canAsk(f):
 		resync.Refused = locale.Say("may.refused.no_api")
 	}
-	offers := []views.OfferModel{resync}
+	held := stop{scope: models.HoldOrder, name: orderName(f.Order), path: orderPath(f.ID)}
+	offers := []views.OfferModel{resync, holdOffer(held, ownHolds(f), actor, now)}
 	for _, d := range deep {
 		offers = append(offers, views.OfferModel{Label: locale.Say("may.open", d.Platform), Icon: "out", Href: d.Href, Note: locale.Say("may.open.is", d.Platform)})
 	}
@@ -224,7 +226,10 @@ func orderOffers(f models.OrderFile, actor models.Actor, deep []views.DeepLink) 
 func roleList(p models.Permission) locale.List {
 	var list locale.List
 	for _, r := range models.Granted(p) {
-		if r != models.Service {
+		switch {
+		case r == models.Support && models.ForLeads(p):
+			list = append(list, locale.Say("role.lead"))
+		case r != models.Service:
 			list = append(list, locale.Say("role."+string(r)))
 		}
 	}

@@ -127,7 +127,7 @@ func TestOffers(t *testing.T) {
 	if o := m.Offer[0]; o.Post != "/orders/10428/resync" || !o.Refused.Empty() || o.Note.Key != "may.resync.both" {
 		t.Errorf("%+v", o)
 	}
-	if len(m.Deep) != 2 || len(m.Offer) != 3 {
+	if len(m.Deep) != 2 || len(m.Offer) != 4 {
 		t.Errorf("%+v", m.Deep)
 	}
 	if o := orderModel(downOrder(), auditor, moment).Offer[0]; o.Refused.Key != "may.refused.role" {

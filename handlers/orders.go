@@ -219,6 +219,9 @@ func orderLine(r models.OrderRow) views.OrderLine {
 		ID: r.ID, Name: orderName(r.Order), Connection: r.Connection, ShopName: r.ShopName, Placed: r.Placed, Amounts: announcedAmounts(r.Order),
 		Shown: r.Shown, Announced: r.Announced, Test: r.Test, Unresolved: r.Events + r.Exceptions, Urgent: r.Urgent,
 	}
+	if len(r.Holds) > 0 {
+		l.Paused = holdSaid(r.Holds[0])
+	}
 	if r.Announced {
 		if r.Said != nil {
 			l.Payment, l.Goods = r.Said.Axes[models.Payment].State, r.Said.Axes[models.Fulfillment].State

@@ -213,7 +213,8 @@ func waitingEvent() models.EventFile {
 func connectionFiles() []models.ConnectionFile {
 	return []models.ConnectionFile{
 		{
-			ID: shopConn, Slug: "hk-main", Platform: models.Shopify, Account: "harbourpine-hk.myshopify.com", ShopName: "Harbour & Pine, Hong Kong", API: models.APIDownState,
+			ID: shopConn, Slug: "hk-main", Platform: models.Shopify, Account: "harbourpine-hk.myshopify.com", Shop: "hk", ShopName: "Harbour & Pine, Hong Kong", API: models.APIDownState,
+			Holds:    []models.Hold{heldBy(models.HoldConnection, "hk-main")},
 			APISince: before(21 * time.Minute), APIError: "503 Service Unavailable", HasAPI: true, Rejected: 41, Events24: 1402, LastEvent: before(3 * time.Minute), Oldest: before(17 * time.Minute), Calls30: 41208, OpenExc: 3,
 			Secrets:    []models.SecretView{{Fingerprint: "1f2e3d4c", Added: before(900 * time.Hour), LastMatched: before(3 * time.Minute)}, {Fingerprint: "99aa88bb", Added: before(time.Hour)}},
 			Rejections: []models.Rejection{{At: before(time.Hour), RequestID: "abcdefghij", Reason: "signature_wrong", Cause: "other_connection", Detail: "tw-main", Size: 4812, Headers: []string{"X-Shopify-Topic", "X-Shopify-Hmac-Sha256", "X-Shopify-Shop-Domain"}}},
@@ -222,7 +223,7 @@ func connectionFiles() []models.ConnectionFile {
 			Effective:  []models.Setting{{Name: "sweep_every", Value: "10m"}, {Name: "api_version", Value: "2026-10", Set: true}},
 		},
 		{
-			ID: rrConn, Slug: "counter", Platform: models.ReceiptRoller, Account: "org_77", ShopName: "Causeway Bay counter", API: models.APINone, LastEvent: before(30 * time.Hour), Budget: 1000, Calls30: 212,
+			ID: rrConn, Slug: "counter", Platform: models.ReceiptRoller, Account: "org_77", Shop: "counter", ShopName: "Causeway Bay counter", API: models.APINone, LastEvent: before(30 * time.Hour), Budget: 1000, Calls30: 212,
 			Effective: []models.Setting{{Name: "signature_header", Value: "X-RR-Signature", Assumed: true}, {Name: "budget", Value: "1000"}},
 		},
 	}
@@ -239,6 +240,30 @@ func page(title, current string, actor models.Actor) views.Page {
 		Strips: []views.Strip{{Connection: "hk-main", Platform: models.Shopify, State: models.APIDownState, Since: before(21 * time.Minute), Waiting: 1912}}}
 }
 
+func heldBy(scope models.HoldScope, name string) models.Hold {
+	return models.Hold{ID: 3, Scope: scope, Name: name, Reason: "two refunds for one parcel.", By: "staff:7", ByName: "Lam Wing-yan", Since: before(10 * time.Minute), Until: moment.Add(3 * time.Hour)}
+}
+
+// heldOrder is paused three times over, once past its end.
+func heldOrder() models.OrderFile {
+	f := downOrder()
+	due := heldBy(models.HoldShop, f.ShopName)
+	due.Until = before(time.Minute)
+	ends := heldBy(models.HoldConnection, "hk-main")
+	ends.Resumes = true
+	f.Holds = []models.Hold{heldBy(models.HoldOrder, f.Number), due, ends}
+	return f
+}
+
+func holdForm(scope models.HoldScope) views.HoldFormModel {
+	m := views.HoldFormModel{Scope: scope, Title: locale.Say("may.pause"), Do: locale.Say("may.pause"), Crumb: "#HK-10428", Back: "/orders/10428", Action: "/orders/10428/hold", Waits: 1, Platform: models.Shopify, Resumes: true}
+	if scope != models.HoldOrder {
+		m.Title, m.Do, m.Sending, m.Needs, m.Chosen = locale.Say("may.pause_all", "hk-main"), locale.Say("may.pause_all", "hk-main"), 2, true, true
+		m.Errors = map[string]locale.Text{"reason": locale.Say("error.hold_reason"), "until": locale.Say("error.hold_longest"), "resumes": locale.Say("error.hold_resumes")}
+	}
+	return m
+}
+
 // allPages draws every page in the states that matter.
 func allPages() map[string]templ.Component {
 	calm := page("#TW-4471", "orders", supporter)
@@ -253,6 +278,10 @@ func allPages() map[string]templ.Component {
 		"order-quiet.html":   order(quietOrder(), calm),
 		"order-trouble.html": order(troubledOrder(), page("#HK-10433", "orders", auditor)),
 		"order-said.html":    order(announcedOrder(), page("#HK-10502", "orders", supporter)),
+		"order-held.html":    order(heldOrder(), page("#HK-10428", "orders", models.Actor{StaffID: 8, Role: models.Support})),
+		"order-mine.html":    order(heldOrder(), page("#HK-10428", "orders", supporter)),
+		"hold.html":          views.HoldForm(page("Pause shipping", "orders", supporter), holdForm(models.HoldOrder)),
+		"hold-wrong.html":    views.HoldForm(page("Pause shipping", "connections", supporter), holdForm(models.HoldConnection)),
 		"orders.html":        views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{Items: orderRows(), Next: "abc"}, models.OrderQuery{}, []string{"hk-main", "tw-main", "stripe-hk"})),
 		"orders-empty.html":  views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{}, nil)),
 		"orders-none.html":   views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{Text: "#9"}, nil)),
@@ -262,8 +291,8 @@ func allPages() map[string]templ.Component {
 		"event.html":         views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, &down)),
 		"event-lone.html":    views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, nil)),
 		"rules.html":         views.Rules(page("Rules", "rules", supporter), rulesModel(testWords())),
-		"connections.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example")),
-		"connections-0.html": views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "")),
+		"connections.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example", supporter, moment)),
+		"connections-0.html": views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "", supporter, moment)),
 		"login.html":         views.Login(page("Sign in", "", models.Actor{}), views.LoginModel{Email: "wing.lam@harbourpine.example", Error: locale.Say("login.wrong")}),
 		"error-404.html":     views.Error(page("Not found", "", supporter), views.ErrorModel{Status: http.StatusNotFound, Request: "abcdefghij"}),
 		"error-503.html":     views.Error(page("Not available", "", models.Actor{}), views.ErrorModel{Status: http.StatusServiceUnavailable, Request: "abcdefghij"}),
@@ -324,7 +353,7 @@ var links = regexp.MustCompile(`(?:href|action|src)="(/[^"]*)"`)
 // Every link leads to a page that exists: no dead ends, nothing promised for later.
 func TestPagesHaveNoDeadLinks(t *testing.T) {
 	t.Parallel()
-	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules)?([?#].*)?$|^/(orders|events)/\d+([?#].*)?$|^/orders/\d+/resync$`)
+	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules)?([?#].*)?$|^/(orders|events)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release)$|^/(connections|shops)/[a-z-]+/(hold|release)$`)
 	assets := httptest.NewServer(static.Handler())
 	defer assets.Close()
 	for name, c := range allPages() {

@@ -20,6 +20,7 @@ type Doors struct {
 	Events      Events
 	Rules       Rules
 	Connections Connections
+	Holds       Holds
 	API         api.API
 	Machine     Machine
 }
@@ -47,10 +48,19 @@ func (d Doors) pages() []route {
 		{get, "/orders", models.OrdersRead, d.Orders.list},
 		{get, "/orders/:id", models.OrdersRead, d.Orders.show},
 		{post, "/orders/:id/resync", models.OrdersResync, d.Orders.resync},
+		{get, "/orders/:id/hold", models.OrdersHold, d.Holds.form(Holds.order)},
+		{post, "/orders/:id/hold", models.OrdersHold, d.Holds.hold(Holds.order)},
+		{post, "/orders/:id/release", models.OrdersRelease, d.Holds.release(Holds.order)},
 		{get, "/events", models.EventsRead, d.Events.list},
 		{get, "/events/:id", models.EventsRead, d.Events.show},
 		{get, "/rules", models.RulesRead, d.Rules.show},
 		{get, "/connections", models.ConnectionsRead, d.Connections.list},
+		{get, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.connection)},
+		{post, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.connection)},
+		{post, "/connections/:slug/release", models.ConnectionsRelease, d.Holds.release(Holds.connection)},
+		{get, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.shop)},
+		{post, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.shop)},
+		{post, "/shops/:slug/release", models.ConnectionsRelease, d.Holds.release(Holds.shop)},
 	}
 }
 
@@ -60,8 +70,12 @@ func (d Doors) programs() []route {
 		{get, "/api/v1/orders", models.OrdersRead, d.API.Orders},
 		{get, "/api/v1/orders/:id", models.OrdersRead, d.API.Order},
 		{post, "/api/v1/orders/:id/resync", models.OrdersResync, d.API.ResyncOrder},
+		{post, "/api/v1/orders/:id/hold", models.OrdersHold, d.API.HoldOrder},
+		{post, "/api/v1/orders/:id/release", models.OrdersRelease, d.API.ReleaseOrder},
 		{get, "/api/v1/events", models.EventsRead, d.API.Events},
 		{get, "/api/v1/events/:id", models.EventsRead, d.API.Event},
+		{get, "/api/v1/actions", models.ActionsRead, d.API.ListActions},
+		{post, "/api/v1/actions/:id/receipt", models.ActionsReceipt, d.API.Receipt},
 		{get, "/api/v1/connections", models.ConnectionsRead, d.API.Connections},
 		{post, "/api/v1/connections/:slug/resync", models.OrdersResync, d.API.ResyncRef},
 	}

@@ -107,11 +107,15 @@ func Compose(objects []ObjectView) Target {
 			store = &objects[i]
 		}
 	}
+	var own *Amounts
+	if store != nil {
+		own, _ = store.amounts()
+	}
 	for _, a := range Axes {
 		for _, v := range objects {
 			s, basis, ok := v.statement(a)
-			if !ok {
-				continue
+			if !ok || v.Platform == Stripe && !v.sure(own) {
+				continue // what a buyer typed says nothing of this order
 			}
 			w, taken := t.Axes[a]
 			if !taken || outranks(a, v, s, w) {
@@ -119,11 +123,15 @@ func Compose(objects []ObjectView) Target {
 			}
 		}
 	}
-	t.composeAmounts(store, pays)
+	t.composeAmounts(store, own, pays)
 	if store != nil && len(pays) > 0 {
-		t.composePayment(*store, pays)
+		pays = t.composePayment(*store, own, pays)
 	}
 	t.composeRefund(pays)
+	if store != nil && own != nil {
+		t.compareRefunds(*store, *own, pays)
+		t.compareDisputes(*store)
+	}
 	return t
 }
 
@@ -151,11 +159,7 @@ var disputeRank = map[State]int{DisputeOpen: 3, DisputeLost: 2, DisputeWon: 1}
 
 // composeAmounts takes the total from the store, the money from the payments
 // where there are any in the same currency, else from the store.
-func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
-	var own *Amounts
-	if store != nil {
-		own, _ = store.amounts()
-	}
+func (t *Target) composeAmounts(store *ObjectView, own *Amounts, pays []ObjectView) {
 	var sum Amounts
 	counted := false
 	for _, p := range pays {
@@ -199,36 +203,41 @@ func (t *Target) composeAmounts(store *ObjectView, pays []ObjectView) {
 }
 
 // sure tells whether a payment's money counts for the order of a store: a link that a
-// buyer can type counts only while the amount fits, or once the store knows of money itself.
+// buyer can type counts only while the amount fits, or within what the store itself
+// knows to have come in.
 func (v ObjectView) sure(own *Amounts) bool {
 	a, _ := v.amounts()
-	return v.LinkedBy != LinkReference || own == nil || a == nil || a.Received == 0 || own.Received > 0 ||
-		a.Currency == own.Currency && a.Received == own.Total
+	switch {
+	case v.LinkedBy != LinkReference || own == nil || a == nil || a.Received == 0:
+		return true
+	case a.Currency != own.Currency:
+		return own.Received > 0
+	}
+	return a.Received == own.Total || a.Received <= own.Received
 }
 
 // composePayment: the store says how much of the order is paid, the payments say
-// whether that money really came.
-func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
-	said, basis, ok := store.statement(Payment)
-	if !ok {
-		return
-	}
-	money := t.Axes[Payment]
-	own, _ := store.amounts()
-	captured, sure := int64(0), true
+// whether that money really came. It answers the payments that count.
+func (t *Target) composePayment(store ObjectView, own *Amounts, pays []ObjectView) []ObjectView {
+	captured := int64(0)
+	var sure []ObjectView
 	for _, p := range pays {
 		a, _ := p.amounts()
 		if !p.sure(own) {
-			sure = false
 			t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "link", Axis: Payment,
 				PlatformState: Decimal(a.Received, a.Currency), LocalState: Decimal(own.Total, own.Currency), Detail: p.Ref.ID})
 			continue
 		}
-		if a == nil || own == nil || a.Currency != own.Currency {
-			continue
+		sure = append(sure, p)
+		if a != nil && own != nil && a.Currency == own.Currency {
+			captured += a.Received
 		}
-		captured += a.Received
 	}
+	said, basis, ok := store.statement(Payment)
+	if !ok || len(sure) == 0 {
+		return sure
+	}
+	money := t.Axes[Payment]
 	byStore := Want{Statement: said, Basis: basis, By: store}
 	switch {
 	case said.State == PaymentPaid && money.State == PaymentPaid:
@@ -244,12 +253,59 @@ func (t *Target) composePayment(store ObjectView, pays []ObjectView) {
 		t.Axes[Payment] = money
 		t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "received", Axis: Payment,
 			PlatformState: Decimal(captured, own.Currency), LocalState: Decimal(own.Total, own.Currency)})
-	case own != nil && captured == 0 && money.State == PaymentPaid && !sure:
+	case own != nil && money.State == PaymentPaid && captured < own.Total:
+		// It came in another currency: what it is worth here, only the store can say.
 		t.Axes[Payment] = byStore
 	case money.State == PaymentPaid, money.State == PaymentAuthorized && said.State == PaymentPending:
 	default:
 		t.Axes[Payment] = byStore
 	}
+	return sure
+}
+
+// compareRefunds: the store and the payments tell of the same money, so they should
+// tell of the same refunds. What came in elsewhere may go back without the payments.
+func (t *Target) compareRefunds(store ObjectView, own Amounts, pays []ObjectView) {
+	w := t.Axes[Refund]
+	said, basis, ok := store.statement(Refund)
+	if !ok || basis != Official || said.Unclear || w.By.Platform != Stripe || w.Basis != Official || w.Unclear {
+		return
+	}
+	var received, refunded int64
+	for _, p := range pays {
+		a, basis := p.amounts()
+		if a == nil || basis != Official || a.Currency != own.Currency {
+			return
+		}
+		received += a.Received
+		refunded += a.Refunded
+	}
+	if refunded == own.Refunded || refunded < own.Refunded && received < own.Received {
+		return
+	}
+	w.Disputed = true
+	t.Axes[Refund] = w
+	pay, _, _ := store.statement(Payment)
+	t.Problems = append(t.Problems, Problem{Kind: PlatformsDisagree, Axis: Refund,
+		PlatformState: spelled(w.Word, refunded, own.Currency), LocalState: spelled(pay.Word, own.Refunded, own.Currency)})
+}
+
+// spelled is a platform's word with the sum refunded that it goes with.
+func spelled(word string, sum int64, currency string) string {
+	return strings.TrimSpace(word + " " + Decimal(sum, currency))
+}
+
+// compareDisputes: a store that tells of a dispute should tell what the payments tell.
+// One that tells of none may only not know.
+func (t *Target) compareDisputes(store ObjectView) {
+	w := t.Axes[Dispute]
+	said, basis, ok := store.statement(Dispute)
+	if !ok || basis != Official || said.Unclear || said.State == DisputeNone || w.By.Platform != Stripe || w.Basis != Official || w.Unclear || w.State == said.State {
+		return
+	}
+	w.Disputed = true
+	t.Axes[Dispute] = w
+	t.Problems = append(t.Problems, Problem{Kind: PlatformsDisagree, Axis: Dispute, PlatformState: w.Word, LocalState: said.Word})
 }
 
 // composeRefund judges by the sums what one payment alone can't know: there are

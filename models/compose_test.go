@@ -70,6 +70,18 @@ func TestComposePayments(t *testing.T) {
 			PaymentPending, Shopify, false, RefundNone, hkd(100, 0, 0), []string{"amount_differs/link"}},
 		"a typed reference beside one from metadata": {[]ObjectView{shopSays(PaymentPending, hkd(100, 0, 0)), intentSays("pi_1", PaymentPaid, hkd(60, 60, 0), LinkMetadata), intentSays("pi_2", PaymentPaid, hkd(1, 1, 0), LinkReference)},
 			PaymentPartiallyPaid, Stripe, false, RefundNone, hkd(100, 60, 0), []string{"amount_differs/link", "amount_differs/received"}},
+		"a typed reference that doesn't, and was refunded": {[]ObjectView{shopSays(PaymentPending, hkd(100, 0, 0)), intentSays("pi_1", PaymentPaid, hkd(1, 1, 1), LinkReference)},
+			PaymentPending, Shopify, false, RefundNone, hkd(100, 0, 0), []string{"amount_differs/link"}},
+		"a typed reference doesn't stand for a payment that failed": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 0)), intentSays("pi_1", PaymentFailed, hkd(100, 0, 0), LinkMetadata), intentSays("pi_2", PaymentPaid, hkd(900, 900, 0), LinkReference)},
+			PaymentPaid, Shopify, true, RefundNone, hkd(100, 100, 0), []string{"amount_differs/link", "platforms_disagree"}},
+		"money in another currency": {[]ObjectView{shopSays(PaymentPending, hkd(100, 0, 0)), intentSays("pi_1", PaymentPaid, usd(100, 100), LinkMetadata)},
+			PaymentPending, Shopify, false, RefundNone, hkd(100, 0, 0), nil},
+		"the store hasn't heard of the refund": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 0)), intentSays("pi_1", PaymentPaid, hkd(100, 100, 100), LinkMetadata)},
+			PaymentPaid, Stripe, false, RefundFull, hkd(100, 100, 100), []string{"platforms_disagree"}},
+		"the payment hasn't heard of the refund": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 40)), intentSays("pi_1", PaymentPaid, hkd(100, 100, 0), LinkMetadata)},
+			PaymentPaid, Stripe, false, RefundNone, hkd(100, 100, 40), []string{"platforms_disagree"}},
+		"other money refunded": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 40)), intentSays("pi_1", PaymentPaid, hkd(60, 60, 0), LinkMetadata)},
+			PaymentPaid, Stripe, false, RefundNone, hkd(100, 100, 40), nil},
 		"the payment refunded, other money kept": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 60)), intentSays("pi_1", PaymentPaid, hkd(60, 60, 60), LinkMetadata)},
 			PaymentPaid, Stripe, false, RefundPartial, hkd(100, 100, 60), nil},
 		"all refunded": {[]ObjectView{shopSays(PaymentPaid, hkd(100, 100, 100)), intentSays("pi_1", PaymentPaid, hkd(100, 100, 100), LinkMetadata)},
@@ -193,5 +205,23 @@ func TestDigestKnowsWhatIsSaid(t *testing.T) {
 	other.Axes = map[Axis]Statement{Payment: {State: PaymentPaid}}
 	if o.Digest() != same.Digest() || o.Digest() == other.Digest() {
 		t.Error("a digest is over what is said, not over when it was read")
+	}
+}
+
+// A store that tells of a dispute should tell what the payments tell; one that tells
+// of none may only not know.
+func TestComposeDisputes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		shop, stripe State
+		disputed     bool
+	}{{DisputeNone, DisputeOpen, false}, {DisputeOpen, DisputeOpen, false}, {DisputeOpen, DisputeNone, true}, {DisputeWon, DisputeLost, true}} {
+		shop, pi := shopSays(PaymentPaid, hkd(100, 100, 0)), intentSays("pi_1", PaymentPaid, hkd(100, 100, 0), LinkMetadata)
+		shop.Official.Axes[Dispute] = Statement{State: c.shop, Word: "SHOP " + string(c.shop)}
+		pi.Official.Axes[Dispute] = Statement{State: c.stripe, Word: "stripe " + string(c.stripe)}
+		target := Compose([]ObjectView{shop, pi})
+		if w := target.Axes[Dispute]; w.State != c.stripe || w.Disputed != c.disputed || (len(target.Problems) == 1) != c.disputed {
+			t.Errorf("%+v: %s, disputed %t, problems %v", c, w.State, w.Disputed, target.Problems)
+		}
 	}
 }

@@ -14,8 +14,8 @@ const (
 	PayloadConflict     ExceptionKind = "payload_conflict"
 	Unmatched           ExceptionKind = "unmatched"
 	EventFailedKind     ExceptionKind = "event_failed"
-	ActionFailed        ExceptionKind = "action_failed"
-	ActionUnclear       ExceptionKind = "action_unclear"
+	ActionFailedKind    ExceptionKind = "action_failed"
+	ActionUnclearKind   ExceptionKind = "action_unclear"
 	ActionDiffers       ExceptionKind = "action_differs"
 	Contradiction       ExceptionKind = "contradiction"
 	PaidTwice           ExceptionKind = "paid_twice"
@@ -32,7 +32,7 @@ const (
 
 // ExceptionKinds lists all kinds; the schema has the same list.
 var ExceptionKinds = []ExceptionKind{MissedNotification, StateDiffers, AmountDiffers, PlatformsDisagree, MoveRefused,
-	UnknownStatus, SchemaChanged, PayloadConflict, Unmatched, EventFailedKind, ActionFailed, ActionUnclear, ActionDiffers,
+	UnknownStatus, SchemaChanged, PayloadConflict, Unmatched, EventFailedKind, ActionFailedKind, ActionUnclearKind, ActionDiffers,
 	Contradiction, PaidTwice, ShippedTwice, SubscriptionMissing, SignatureFailures, Silence, GoneOnPlatform,
 	OutsideWindowKind, AccessEnding, Overdue, DrillFailed}
 
@@ -75,4 +75,16 @@ type Problem struct {
 	PlatformState string // in the platform's own spelling
 	LocalState    string
 	Detail        string // a word, a path, a sum: never personal data
+}
+
+// Policy is what happens while the problem's exception is open. Problems of actions
+// name the action's kind as their case.
+func (p Problem) Policy() Policy {
+	switch kind := ActionKind(p.Case); {
+	case p.Kind == ActionUnclearKind && kind.HighRisk():
+		return PolicyHold
+	case p.Kind == ActionFailedKind && kind == CustomerMessage:
+		return PolicyWait
+	}
+	return DefaultPolicy(p.Kind, p.Axis)
 }

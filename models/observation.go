@@ -125,6 +125,9 @@ type Observation struct {
 	// Refs are further references of the same object: legacy id, number, session id.
 	Refs  []string `json:"refs,omitempty"`
 	Links []Link   `json:"links,omitempty"`
+	// Foreign is the rule of the connection by which the object belongs to another
+	// system on the same account; empty where it may be ours.
+	Foreign string `json:"foreign,omitempty"`
 	// Test marks an object of the other mode, or a test order.
 	Test bool `json:"test,omitempty"`
 	// Live is the mode that the object itself states, where it does.

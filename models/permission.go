@@ -25,9 +25,17 @@ const (
 	SignedIn        Permission = "signed_in"
 	OrdersRead      Permission = "orders.read"
 	OrdersResync    Permission = "orders.resync"
+	OrdersHold      Permission = "orders.hold"
+	OrdersRelease   Permission = "orders.release"
 	EventsRead      Permission = "events.read"
 	ConnectionsRead Permission = "connections.read"
 	RulesRead       Permission = "rules.read"
+	ActionsRead     Permission = "actions.read"
+	// Tick a manual action off, or settle one whose outcome is unclear.
+	ActionsReceipt Permission = "actions.receipt"
+	// Holds of a whole connection or shop.
+	ConnectionsHold    Permission = "connections.hold"
+	ConnectionsRelease Permission = "connections.release"
 )
 
 // A Scope limits what a token may be used for.
@@ -53,19 +61,38 @@ var grants = map[Permission][]Role{
 	EventsRead:      {Support, Manager, Admin, Auditor, Service},
 	ConnectionsRead: {Support, Manager, Admin, Auditor, Service},
 	RulesRead:       {Support, Manager, Admin, Auditor, Service},
+	ActionsRead:     {Support, Manager, Admin, Auditor, Service},
+	ActionsReceipt:  {Support, Manager, Admin, Service},
 	OrdersResync:    {Support, Manager, Admin, Service},
+	OrdersHold:      {Support, Manager, Admin},
+	OrdersRelease:   {Support, Manager},
+
+	ConnectionsHold:    {Support, Manager, Admin},
+	ConnectionsRelease: {Manager},
 }
+
+// leads are the permissions that support have only with the grant of a shift lead.
+var leads = map[Permission]bool{ConnectionsHold: true}
 
 // scopesFor says which scopes of a token open a permission.
 var scopesFor = map[Permission][]Scope{
-	OrdersResync: {ScopeWrite, ScopeResync},
+	OrdersResync:       {ScopeWrite, ScopeResync},
+	ActionsReceipt:     {ScopeWrite, ScopeReceipt},
+	OrdersHold:         {ScopeWrite},
+	OrdersRelease:      {ScopeWrite},
+	ConnectionsHold:    {ScopeWrite},
+	ConnectionsRelease: {ScopeWrite},
 }
 
 // Permissions lists every permission that can be granted.
-var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, EventsRead, ConnectionsRead, RulesRead}
+var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, OrdersHold, OrdersRelease, EventsRead, ConnectionsRead, ConnectionsHold,
+	ConnectionsRelease, RulesRead, ActionsRead, ActionsReceipt}
 
 // Granted lists the roles that have a permission.
 func Granted(p Permission) []Role { return grants[p] }
+
+// ForLeads tells whether support have a permission only as shift leads.
+func ForLeads(p Permission) bool { return leads[p] }
 
 // An Actor is whoever acts: a signed-in person, or a token.
 type Actor struct {
@@ -86,7 +113,7 @@ func (a Actor) May(p Permission) bool {
 	if p == Public {
 		return true
 	}
-	if !slices.Contains(grants[p], a.Role) {
+	if !slices.Contains(grants[p], a.Role) || leads[p] && a.Role == Support && !a.Lead {
 		return false
 	}
 	if a.TokenID == 0 {

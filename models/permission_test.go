@@ -16,11 +16,13 @@ func TestWhoMayDoWhat(t *testing.T) {
 		for _, r := range Roles {
 			if (Actor{StaffID: 1, Role: r}).May(p) {
 				fmt.Fprintf(&b, " %s", r)
+			} else if (Actor{StaffID: 1, Role: r, Lead: true}).May(p) {
+				b.WriteString(" lead")
 			}
 		}
 		b.WriteString("\n  with a token of scope:")
 		for _, s := range Scopes {
-			if (Actor{StaffID: 1, TokenID: 1, Role: Admin, Scopes: []Scope{s}}).May(p) {
+			if (Actor{StaffID: 1, TokenID: 1, Role: Manager, Scopes: []Scope{s}}).May(p) {
 				fmt.Fprintf(&b, " %s", s)
 			}
 		}

@@ -39,9 +39,11 @@ type OrderRow struct {
 	Events     int
 	Exceptions int
 	Urgent     bool // one of them pauses the order
-	// Objects and Ledger where the query asked for whole orders.
+	Holds      []Hold
+	// Objects, Ledger and Actions where the query asked for whole orders.
 	Objects []Object
 	Ledger  []Entry
+	Actions []Action
 }
 
 // An Object is a platform object as its order's page shows it.
@@ -83,6 +85,8 @@ type OrderFile struct {
 	Events     []Event // newest first, at most 100
 	Waiting    []Event // unprocessed or needing a person
 	Exceptions []Exception
+	Holds      []Hold   // open ones that reach it
+	Actions    []Action // newest first
 }
 
 // An EventQuery filters /events.
@@ -141,6 +145,7 @@ type ConnectionFile struct {
 	API        APIState
 	APISince   time.Time
 	APIError   string
+	History    []HealthPeriod // of the API, the present state first
 	HasAPI     bool
 	Secrets    []SecretView
 	Rejections []Rejection
@@ -157,6 +162,7 @@ type ConnectionFile struct {
 	LastSweep  time.Time
 	Checkpoint string
 	Test       bool
+	Holds      []Hold // open ones of the connection and its shop
 }
 
 // A Setting is one setting of a connection with its value in force.

@@ -28,6 +28,15 @@ type Health struct {
 	Unsent  time.Duration // stale_after of paid and unshipped ones, 0: never
 }
 
+// A HealthPeriod is one stretch of a connection's health: how its platform could be
+// asked, and until when.
+type HealthPeriod struct {
+	State APIState
+	Since time.Time
+	Until time.Time // zero: it is the present one
+	Error string    // the platform's words, without personal data
+}
+
 // A Shown is verification as people see it: what is stored, judged again at the
 // moment of looking, so that old state is never shown as current.
 type Shown struct {

@@ -15,6 +15,7 @@ type OrderModel struct {
 	ShopName   string
 	Deep       []DeepLink
 
+	Holds    []HoldModel
 	Doubts   []DoubtModel // axes that aren't verified, together where one reason explains them
 	Axes     []AxisModel  // empty while announced
 	Stated   int          // axes that a platform decides
@@ -74,8 +75,10 @@ type CaseModel struct {
 type OfferModel struct {
 	Label   locale.Text
 	Icon    string
-	Post    string // address of a form; empty: Href is a link
-	Href    string
+	Post    string // address of a form, which asks once where Confirm is given
+	Confirm locale.Text
+	Page    string // a page of ours
+	Href    string // the platform's own page
 	Primary bool
 	Note    locale.Text // what will happen
 	Refused locale.Text // why it can't be pressed, and who can

@@ -170,6 +170,14 @@ func Actor(c *gin.Context) models.Actor {
 // Now is the engine's clock.
 func Now(c *gin.Context) time.Time { return engineOf(c).options.Now() }
 
+// Zone is the zone in which people read and type times.
+func Zone(c *gin.Context) *time.Location {
+	if zone := engineOf(c).options.Zone; zone != nil {
+		return zone
+	}
+	return time.UTC
+}
+
 // RequestID is the request's short name in logs, headers and error pages.
 func RequestID(c *gin.Context) string {
 	v, _ := c.Get(requestKey{})

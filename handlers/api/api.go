@@ -37,8 +37,10 @@ type Resyncer interface {
 
 // An API answers /api/v1.
 type API struct {
-	Book   Book
-	Resync Resyncer
+	Book    Book
+	Resync  Resyncer
+	Holds   Holder
+	Actions Actions
 }
 
 // maxText is the longest reference or search that is looked for.

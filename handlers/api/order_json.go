@@ -54,10 +54,11 @@ type axis struct {
 }
 
 type hold struct {
-	Reason string     `json:"reason"`
-	By     string     `json:"by"`
-	Since  time.Time  `json:"since"`
-	Until  *time.Time `json:"until"`
+	Scope  models.HoldScope `json:"scope"` // of the order itself, its connection or its shop
+	Reason string           `json:"reason"`
+	By     string           `json:"by"`
+	Since  time.Time        `json:"since"`
+	Until  *time.Time       `json:"until"`
 }
 
 type unresolved struct {
@@ -145,16 +146,20 @@ func fileJSON(f models.OrderFile, now time.Time) order {
 			out.Unresolved.Exceptions++
 		}
 	}
-	out.add(f.Objects, f.Ledger)
+	out.add(f.Objects, f.Ledger, f.Actions)
+	out.Holds = holdsJSON(f.Holds)
 	return out
 }
 
-func (o *order) add(objects []models.Object, ledger []models.Entry) {
+func (o *order) add(objects []models.Object, ledger []models.Entry, actions []models.Action) {
 	for _, x := range objects {
 		o.Objects = append(o.Objects, object{x.Slug, x.Ref.Kind, x.Ref.ID, instant(x.Fetched), objectWords(x)})
 	}
 	for _, e := range ledger {
 		o.Ledger = append(o.Ledger, entry{e.Axis, e.From, e.To, e.At.UTC(), cause{e.Cause.Kind, e.Cause.ID}, e.Actor})
+	}
+	for _, a := range actions {
+		o.Actions = append(o.Actions, actionJSON(a))
 	}
 }
 
@@ -163,7 +168,8 @@ func rowJSON(row models.OrderRow, now time.Time) order {
 	show := func(a models.Axis) models.Shown { return row.Show(a, row.Health, now) }
 	out := baseJSON(row.Order, row.Shop, row.Connection, row.Shown, show)
 	out.Unresolved = unresolved{row.Events, row.Exceptions}
-	out.add(row.Objects, row.Ledger)
+	out.add(row.Objects, row.Ledger, row.Actions)
+	out.Holds = holdsJSON(row.Holds)
 	return out
 }
 

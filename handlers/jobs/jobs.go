@@ -12,6 +12,11 @@ import (
 // A Sleeper is woken by an alarm, and never makes it wait.
 type Sleeper interface{ Wake(connection int64) }
 
+// A Carrier carries an action if it is due and its conditions are met.
+type Carrier interface {
+	Carry(ctx context.Context, action int64) error
+}
+
 type dueEvents struct {
 	river.WorkerDefaults[queue.DueEvents]
 	inbox Sleeper
@@ -22,9 +27,19 @@ func (w dueEvents) Work(_ context.Context, job *river.Job[queue.DueEvents]) erro
 	return nil
 }
 
+type dueAction struct {
+	river.WorkerDefaults[queue.DueAction]
+	actions Carrier
+}
+
+func (w dueAction) Work(ctx context.Context, job *river.Job[queue.DueAction]) error {
+	return w.actions.Carry(ctx, job.Args.Action)
+}
+
 // Workers has a worker for each kind of job.
-func Workers(s Sleeper) *river.Workers {
+func Workers(s Sleeper, c Carrier) *river.Workers {
 	w := river.NewWorkers()
 	river.AddWorker(w, dueEvents{inbox: s})
+	river.AddWorker(w, dueAction{actions: c})
 	return w
 }

@@ -43,7 +43,7 @@ var commonSettings = map[string]string{
 	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "text", "api_version": "text", "rate": "number",
 	"budget": "count", "sweep_every": "span", "sweep_overlap": "span", "missed_after": "span", "heal_after": "span", "stale_after": "span",
 	"unsent_after": "span", "fresh_on_open": "span", "carry_fresh": "span", "settle_time": "span", "down_after": "span", "review_after": "span",
-	"subscriptions": "subscriptions",
+	"subscriptions": "subscriptions", "ignore_topics": "topics",
 }
 
 // Fingerprint names a secret without telling it.
@@ -60,6 +60,8 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 	if err := b.Look(ctx); err != nil {
 		return err
 	}
+	var id int64
+	news := false // in the rules of what belongs to another system
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
 		row, err := tx.LockConnection(ctx, in.Slug)
 		if models.CodeOf(err) == models.NotFound {
@@ -74,7 +76,7 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if row.ID == 0 && (in.Platform == "" || in.Account == "" || in.Shop == "") {
 			return fmt.Errorf("a new connection needs --platform, --account and --shop")
 		}
-		before := describe(row)
+		before, rules := describe(row), row.Settings
 		secrets, err := b.merge(&row, in)
 		if err != nil {
 			return err
@@ -97,12 +99,17 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if err := b.keepSecrets(ctx, tx, row, secrets.Webhook); err != nil {
 			return err
 		}
+		id, news = row.ID, ruled(rules, row.Settings)
 		return tx.Audit(ctx, actor, "connection.set", "connection:"+strconv.FormatInt(row.ID, 10), before, describe(row))
 	})
 	if err != nil {
 		return err
 	}
-	return b.Look(ctx)
+	if err := b.Look(ctx); err != nil || !news {
+		return err
+	}
+	// Apart, because whoever holds an object needs the connection's row.
+	return b.store.Tx(ctx, func(tx *store.Tx) error { return tx.JudgeUnmatchedAgain(ctx, id) })
 }
 
 // merge puts what is given over what is there and tries whether an adapter can use it.
@@ -304,6 +311,8 @@ func checkSetting(name, value string) error {
 		if value != "api" && value != "admin" && value != "config" {
 			return fmt.Errorf("--set %s must be api, admin or config", name)
 		}
+	case "topics":
+		return checkTopics(value)
 	case "currency":
 		if !currencyShape.MatchString(value) {
 			return fmt.Errorf("--set %s must be an ISO 4217 code like HKD", name)

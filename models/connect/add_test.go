@@ -121,6 +121,10 @@ func TestAddSaysWhatToDo(t *testing.T) {
 		in   connect.Setup
 		says string
 	}{
+		"every topic":          {set("ignore_topics", "*"), "--set ignore_topics must be topics"},
+		"a star in between":    {set("ignore_topics", "a.*.b"), "--set ignore_topics must be topics"},
+		"no topic":             {set("ignore_topics", "a,,b"), "--set ignore_topics must be topics"},
+		"metadata, no value":   {set("ignore_metadata", "app"), "ignore_metadata"},
 		"no slug":              {with(func(in *connect.Setup) { in.Slug = "" }), "--slug must be lower-case letters"},
 		"slug in capitals":     {with(func(in *connect.Setup) { in.Slug = "HK" }), "for instance hk-main"},
 		"slug with a slash":    {with(func(in *connect.Setup) { in.Slug = "a/b" }), "--slug must be"},

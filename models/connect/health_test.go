@@ -3,6 +3,7 @@ package connect_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -335,5 +336,103 @@ func TestFailuresAtOnce(t *testing.T) {
 	wg.Wait()
 	if n := d.conn("pay").APIFailures; n != 8 {
 		t.Errorf("%d failures counted", n)
+	}
+}
+
+// The history has one row for each state, none for what changes nothing.
+func TestHealthHasAHistory(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add(pay("pay", "hk", "whsec_1"))
+	began := d.clock()
+	reads := connect.Reads{Store: d.store, Book: d.Book}
+	expect := func(when string, want ...models.HealthPeriod) {
+		t.Helper()
+		got, err := reads.HealthHistory(t.Context(), d.conn("pay").ID)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, %v", when, got, err)
+		}
+	}
+	first := models.HealthPeriod{State: models.APIUp, Since: began}
+	expect("new", first)
+	d.answered("pay")
+	d.forward(time.Minute)
+	failing := d.clock()
+	for range 5 {
+		d.fail("pay", platform.Outage{Detail: "status 503"})
+	}
+	expect("failing, not down", first)
+	d.forward(time.Minute)
+	d.fail("pay", platform.Outage{Detail: "status 503"})
+	d.fail("pay", platform.Outage{Detail: "status 502"})
+	first.Until = failing
+	down := models.HealthPeriod{State: models.APIDownState, Since: failing, Error: "status 503"}
+	expect("down", down, first)
+	d.forward(time.Minute)
+	d.answered("pay")
+	d.answered("pay")
+	down.Until = d.clock()
+	up := models.HealthPeriod{State: models.APIUp, Since: d.clock()}
+	expect("up again", up, down, first)
+	// One failure that goes by isn't history.
+	d.forward(time.Minute)
+	d.fail("pay", platform.Outage{Detail: "status 500"})
+	d.answered("pay")
+	expect("a short failure", up, down, first)
+	d.fail("pay", platform.Outage{Throttled: true, Detail: "status 429"})
+	d.fail("pay", platform.Outage{Throttled: true, Detail: "status 429"})
+	up.Until = d.clock()
+	throttled := models.HealthPeriod{State: models.APIThrottled, Since: d.clock(), Error: "status 429"}
+	expect("throttled", throttled, up, down, first)
+	// An admin's change gives it a fresh chance.
+	d.forward(time.Minute)
+	d.add(connect.Setup{Slug: "pay", Secrets: connect.Secrets{APIToken: "sk_test_right"}})
+	throttled.Until = d.clock()
+	again := models.HealthPeriod{State: models.APIUp, Since: d.clock()}
+	expect("set anew", again, throttled, up, down, first)
+	files, err := reads.Connections(t.Context(), nil)
+	if err != nil || len(files) != 1 || len(files[0].History) != 5 || files[0].History[0] != again {
+		t.Errorf("the page shows %+v, %v", files, err)
+	}
+}
+
+// Several processes fail at once; one of them writes the history.
+func TestHealthOfManyAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	in := pay("pay", "hk", "whsec_1")
+	in.Set = map[string]string{"down_after": "0s"}
+	d.add(in)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			book := d.book()
+			if err := book.Look(t.Context()); err != nil {
+				t.Error(err)
+				return
+			}
+			c := book.All()[0]
+			if i%2 == 0 {
+				_, _, err := book.Failed(t.Context(), c, &platform.Outage{Detail: "status 503"})
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err := book.Answered(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	d.fail("pay", platform.Outage{Detail: "status 503"})
+	h, err := d.store.HealthHistory(t.Context(), d.conn("pay").ID)
+	if err != nil || h[0].State != models.APIDownState || !h[0].Until.IsZero() {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	for i, p := range h[1:] {
+		if p.State == h[i].State || p.Until.IsZero() {
+			t.Errorf("%d: %s follows %s", i, h[i].State, p.State)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -128,5 +129,13 @@ func settings(c *Conn) []models.Setting {
 		}
 		out = append(out, models.Setting{Name: "creates_orders", Value: value, Set: c.Set["creates_orders"] != ""})
 	}
+	if !have["ignore_topics"] {
+		out = append(out, models.Setting{Name: "ignore_topics", Value: cmp.Or(c.Set["ignore_topics"], "none"), Set: c.Set["ignore_topics"] != ""})
+	}
 	return out
+}
+
+// HealthHistory lists how a connection's platform could be asked, the present state first.
+func (r Reads) HealthHistory(ctx context.Context, connection int64) ([]models.HealthPeriod, error) {
+	return r.Store.HealthHistory(ctx, connection)
 }

@@ -59,10 +59,12 @@ func (in *Inbox) marks(c store.Claim, seen *models.Observation, out ledger.Outco
 		switch {
 		case seen != nil && seen.Absence != models.Present:
 			in.markAbsent(&m, c, e, *seen, out, now)
-		case out.Unmatched && seen == nil:
+		case out.Foreign != "":
+			m.State, m.Error = models.EventNotApplied, "note.other_system"
+		case out.Unmatched && seen == nil && e.Said == nil:
 			m.State, m.Error = models.EventNotApplied, "note.states_nothing"
 		case out.Unmatched:
-			m.State, m.After, m.Reread, m.Error = models.EventUnmatched, backoff(e.Rereads, secondLine), true, "note.no_order"
+			m.State, m.After, m.Reread, m.Error = models.EventUnmatched, lookAgain(e, seen, now), true, "note.no_order"
 		case caused[e.ID]:
 			m.State, m.CausedBy = models.EventApplied, 0
 		case e.ID == review:

@@ -151,7 +151,14 @@ func (in *Inbox) again(ctx context.Context, conn *connect.Conn, claims []store.C
 func (in *Inbox) serve(ctx context.Context, conn *connect.Conn, claims []store.Claim) error {
 	var ask []store.Claim
 	for _, c := range claims {
-		done, err := in.withoutAsking(ctx, conn, c)
+		c, err := in.dismiss(ctx, conn, c)
+		if err == nil && len(c.Events) == 0 && c.Reread == nil {
+			continue
+		}
+		done := false
+		if err == nil {
+			done, err = in.withoutAsking(ctx, conn, c)
+		}
 		if err != nil {
 			if err := in.own(ctx, conn, c, err); err != nil {
 				return err
@@ -394,19 +401,23 @@ func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, s
 		if err != nil || out.Overtaken {
 			return err
 		}
+		waits := waitsForOrder(c, seen, out)
+		if err := in.unmatched(ctx, tx, conn, c, seen, out, waits); err != nil {
+			return err
+		}
 		if _, err := tx.MarkEvents(ctx, in.marks(c, seen, out, tx.Now)); err != nil {
 			return err
 		}
 		if err := tx.Read(ctx, c); err != nil {
 			return err
 		}
-		if !out.Unmatched && len(c.Events) > 0 {
+		if waits {
+			return tx.Want(ctx, conn.ShopID, ledger.Wants(reading), ids(c.Events))
+		}
+		if len(c.Events) > 0 {
 			if err := tx.Unwant(ctx, ids(c.Events)); err != nil {
 				return err
 			}
-		}
-		if out.Unmatched && seen != nil {
-			return tx.Want(ctx, conn.ShopID, ledger.Wants(seen, c.Ref), ids(c.Events))
 		}
 		return nil
 	})

@@ -24,14 +24,9 @@ func (l *Ledger) hint(ctx context.Context, tx *store.Tx, r Reading, order models
 		if desc == nil {
 			return nil
 		}
-		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
+		return l.addRefs(ctx, tx, r, order, fresh)
 	}
 	doubted := order.Doubted(r.Conn.ID, models.Unverified, r.Doubt)
-	if !order.DisagreeSince.IsZero() {
-		// The grace stands still while a platform can't be asked: it begins anew.
-		order.DisagreeSince, order.DisagreeDue = tx.Now, tx.Now.Add(DisagreeGrace)
-		doubted = true
-	}
 	if !doubted {
 		return nil
 	}
@@ -46,7 +41,7 @@ const GoneAfter = 10 * time.Minute
 func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order models.Order, obj store.ObjectRow) error {
 	p := models.Problem{Kind: models.GoneOnPlatform, Detail: obj.Ref.ID}
 	check, doubt := models.ToReview, models.Missing
-	subject := "object:" + strconv.FormatInt(obj.ID, 10)
+	subject := objectSubject(obj.ID)
 	if order.ID != 0 {
 		subject = "order:" + strconv.FormatInt(order.ID, 10)
 	}
@@ -119,19 +114,56 @@ func faults(objects []models.ObjectView) []models.Problem {
 // a case: one usually hears of a payment a little before the other.
 const DisagreeGrace = 15 * time.Minute
 
-// grace holds a disagreement back until it has lasted.
-func grace(o *models.Order, problems []models.Problem, now time.Time) []models.Problem {
+// disagreeAgain is when a disagreement is looked at once more whose grace is over,
+// while something about the order still waits.
+const disagreeAgain = time.Minute
+
+// grace holds a disagreement back until it has lasted, with both sides well read. What
+// is held back opens no case and closes none.
+func (l *Ledger) grace(ctx context.Context, tx *store.Tx, r Reading, o *models.Order, objects []models.ObjectView, problems []models.Problem) (now, held []models.Problem, err error) {
 	if !slices.ContainsFunc(problems, disagrees) {
 		o.DisagreeSince, o.DisagreeDue = time.Time{}, time.Time{}
-		return problems
+		return problems, nil, nil
 	}
 	if o.DisagreeSince.IsZero() {
-		o.DisagreeSince, o.DisagreeDue = now, now.Add(DisagreeGrace)
+		o.DisagreeSince = tx.Now
 	}
-	if now.Sub(o.DisagreeSince) >= DisagreeGrace {
-		return problems
+	waits := tx.Now.Sub(o.DisagreeSince) < DisagreeGrace || l.unasked(objects)
+	if !waits {
+		if waits, err = tx.EventsWait(ctx, o.ID, eventIDs(r.Events)); err != nil {
+			return nil, nil, err
+		}
 	}
-	return slices.DeleteFunc(problems, disagrees)
+	if !waits {
+		return problems, nil, nil
+	}
+	if o.DisagreeDue = o.DisagreeSince.Add(DisagreeGrace); !o.DisagreeDue.After(tx.Now) {
+		o.DisagreeDue = tx.Now.Add(disagreeAgain)
+	}
+	for _, p := range problems {
+		if disagrees(p) {
+			held = append(held, p)
+		} else {
+			now = append(now, p)
+		}
+	}
+	return now, held, nil
+}
+
+// unasked tells whether the platform of one of the objects can't be asked now.
+func (l *Ledger) unasked(objects []models.ObjectView) bool {
+	return slices.ContainsFunc(objects, func(v models.ObjectView) bool {
+		c := l.Book.ID(v.Connection)
+		return c != nil && c.APIFailing != nil
+	})
+}
+
+func eventIDs(events []store.DueEvent) []int64 {
+	ids := make([]int64, len(events))
+	for i, e := range events {
+		ids[i] = e.ID
+	}
+	return ids
 }
 
 func disagrees(p models.Problem) bool { return p.Kind == models.PlatformsDisagree }
@@ -140,15 +172,19 @@ func disagrees(p models.Problem) bool { return p.Kind == models.PlatformsDisagre
 var readingKinds = []models.ExceptionKind{models.MoveRefused, models.UnknownStatus, models.PlatformsDisagree, models.AmountDiffers,
 	models.SchemaChanged, models.GoneOnPlatform, models.Contradiction}
 
-// cases opens what is wrong and closes what this reading shows to be right again.
-func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems []models.Problem, missing bool) error {
+// cases opens what is wrong and closes what this reading shows to be right again; what
+// is held back stays as it is.
+func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems, held []models.Problem, missing bool) error {
 	subject := "order:" + strconv.FormatInt(o.ID, 10)
 	var still []string
 	var once []models.Problem
 	for _, p := range problems {
-		if name := string(p.Kind) + "/" + string(p.Axis); !slices.Contains(still, name) {
+		if name := caseName(p); !slices.Contains(still, name) {
 			still, once = append(still, name), append(once, p)
 		}
+	}
+	for _, p := range held {
+		still = append(still, caseName(p))
 	}
 	if missing {
 		still = append(still, string(models.GoneOnPlatform)+"/")
@@ -163,3 +199,5 @@ func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, proble
 	}
 	return nil
 }
+
+func caseName(p models.Problem) string { return string(p.Kind) + "/" + string(p.Axis) }

@@ -11,8 +11,9 @@ import (
 )
 
 // freshNames are the names of an object that its last description didn't have: only
-// they can meet somebody who looks for them.
-func freshNames(ref models.ObjectRef, obj store.ObjectRow, desc *models.Observation) []string {
+// they can meet somebody who looks for them. The first official reading meets whoever
+// was refused by what a payload alone couldn't say.
+func freshNames(r Reading, ref models.ObjectRef, obj store.ObjectRow, desc *models.Observation) []string {
 	if desc == nil {
 		return nil
 	}
@@ -21,16 +22,16 @@ func freshNames(ref models.ObjectRef, obj store.ObjectRow, desc *models.Observat
 	if known == nil {
 		known = obj.Said
 	}
-	if obj.OrderID == 0 || known == nil {
+	if obj.OrderID == 0 || known == nil || r.Seen != nil && obj.Official == nil {
 		return all
 	}
 	had := names(ref, known)
 	return slices.DeleteFunc(all, func(n string) bool { return slices.Contains(had, n) })
 }
 
-// describe is the observation that names and describes the order: the official one,
+// Describe is the observation that names and describes the order: the official one,
 // else the newest that was said.
-func describe(r Reading) *models.Observation {
+func Describe(r Reading) *models.Observation {
 	if r.Seen != nil {
 		return r.Seen
 	}
@@ -82,19 +83,14 @@ func (l *Ledger) find(ctx context.Context, tx *store.Tx, r Reading, ref models.O
 }
 
 // linkTo accepts a link. One that a buyer can type counts only if the amount and the
-// currency fit what is outstanding.
+// currency fit what is outstanding, and test money belongs to no real order.
 func (l *Ledger) linkTo(ctx context.Context, tx *store.Tx, id int64, link models.Link, desc *models.Observation) (int64, models.LinkHow, error) {
-	if link.How != models.LinkReference {
+	if link.How != models.LinkReference && !desc.Test {
 		return id, link.How, nil
 	}
 	order, err := tx.Order(ctx, id)
-	if err != nil {
+	if err != nil || !accepts(order, link.How, desc) {
 		return 0, "", err
-	}
-	a := desc.Amounts
-	open := order.Total - order.Received
-	if a == nil || a.Currency != order.Currency || a.Total != order.Total && a.Total != open {
-		return 0, "", nil
 	}
 	return id, link.How, nil
 }
@@ -116,9 +112,10 @@ func names(ref models.ObjectRef, desc *models.Observation) []string {
 	return out
 }
 
-// Wants lists the references under which an order would claim what was seen.
-func Wants(seen *models.Observation, asked models.ObjectRef) []string {
-	return append(wantedRefs(seen), models.RefForms(asked.ID)...)
+// Wants lists the references under which an order would claim what was seen, or else
+// what payloads said.
+func Wants(r Reading) []string {
+	return append(wantedRefs(Describe(r)), models.RefForms(r.Asked.ID)...)
 }
 
 // wantedRefs lists the references under which an order would claim an object.

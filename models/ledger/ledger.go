@@ -6,11 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"counterfoil/models"
 	"counterfoil/models/connect"
+	"counterfoil/models/queue"
 	"counterfoil/models/store"
 )
 
@@ -19,7 +19,8 @@ const Console = "console"
 
 // A Ledger writes orders. Nothing else does.
 type Ledger struct {
-	Book *connect.Book
+	Book  *connect.Book
+	Queue *queue.Queue
 }
 
 // A Reading is one object as a platform described it, with the events it serves.
@@ -42,9 +43,13 @@ type Reading struct {
 // An Outcome says what a reading did.
 type Outcome struct {
 	OrderID   int64
+	ObjectID  int64
 	Entries   []Written
 	Problems  []models.Problem
 	Unmatched bool // no order yet
+	// Foreign is the rule by which the object belongs to another system; it is
+	// unmatched for good.
+	Foreign   string
 	Overtaken bool // a reading that began later has been applied: ask again
 	// Answering: the platform couldn't be asked when this reading was tried, and
 	// answers meanwhile; nobody else will ask again for it.
@@ -79,12 +84,12 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 	if err != nil {
 		return Outcome{}, err
 	}
-	desc := describe(r)
-	fresh := freshNames(ref, obj, desc)
+	desc := Describe(r)
+	fresh := freshNames(r, ref, obj, desc)
 	if err := tx.LockRefs(ctx, r.Conn.ShopID, append(fresh, wantedRefs(desc)...)); err != nil {
 		return Outcome{}, err
 	}
-	out := Outcome{}
+	out := Outcome{ObjectID: obj.ID, OrderID: obj.OrderID}
 	if r.Hint {
 		failing, err := tx.Failing(ctx, r.Conn.ID)
 		if err != nil {
@@ -92,22 +97,26 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		}
 		out.Answering = !failing
 	}
-	orderID, linkedBy := obj.OrderID, obj.LinkedBy
-	if orderID == 0 {
-		orderID, linkedBy, err = l.find(ctx, tx, r, ref, desc)
-		if err != nil {
+	linkedBy := obj.LinkedBy
+	switch {
+	case obj.OrderID != 0:
+	case desc != nil && desc.Foreign != "":
+		out.Foreign = desc.Foreign
+	default:
+		if out.OrderID, linkedBy, err = l.find(ctx, tx, r, ref, desc); err != nil {
 			return Outcome{}, err
 		}
 	}
-	out.OrderID = orderID
-	var order models.Order
-	if orderID != 0 {
-		if order, err = lockMerged(ctx, tx, orderID); err != nil {
-			return out, err
-		}
-		out.OrderID = order.ID
+	j, err := l.joining(ctx, tx, r, obj, out.OrderID, desc, fresh)
+	if err != nil {
+		return out, err
 	}
-	if obj, err = tx.LockObject(ctx, obj.ID); err != nil {
+	order, err := j.lock(ctx, tx, out.OrderID)
+	if err != nil {
+		return out, err
+	}
+	out.OrderID = order.ID
+	if obj, err = j.lockObjects(ctx, tx, obj.ID); err != nil {
 		return out, err
 	}
 	if obj.OrderID != 0 && order.ID != obj.OrderID && order.ID != 0 {
@@ -117,11 +126,15 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		out.Overtaken = true
 		return out, nil
 	}
+	before := obj
 	obj.OrderID, obj.LinkedBy = out.OrderID, linkedBy
 	if l.take(&obj, r) {
 		desc = obj.Official // an older answer names nothing
 	}
 	if err := tx.SaveObject(ctx, obj, r.No); err != nil {
+		return out, err
+	}
+	if err := l.linked(ctx, tx, order, before, obj, out.Foreign); err != nil {
 		return out, err
 	}
 	if ref != r.Asked {
@@ -143,7 +156,7 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 	case r.Hint:
 		return out, l.hint(ctx, tx, r, order, desc, fresh)
 	}
-	if err := l.advance(ctx, tx, r, order, desc, fresh, &out); err != nil {
+	if err := l.join(ctx, tx, r, j, order, obj, desc, fresh, &out); err != nil {
 		return out, err
 	}
 	if r.Seen != nil && !slices.ContainsFunc(out.Problems, func(p models.Problem) bool { return p.Kind == models.MoveRefused }) {
@@ -252,7 +265,7 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 	}
 	target := models.Compose(objects)
 	if len(target.Axes) == 0 && order.Announced {
-		return tx.AddRefs(ctx, order.ShopID, order.ID, fresh)
+		return l.addRefs(ctx, tx, r, order, fresh)
 	}
 	step := models.Advance(order, target, tx.Now)
 	next := step.Order
@@ -267,24 +280,36 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 		}
 		out.Entries = append(out.Entries, Written{ID: id, Axis: m.Axis, Event: event})
 	}
-	out.Moved = len(step.Moves) > 0
+	out.Moved = out.Moved || len(step.Moves) > 0
 	if !out.Moved {
 		if out.LastEntry, out.LastEvent, err = tx.LastEntry(ctx, next.ID); err != nil {
 			return err
 		}
 	}
 	out.Problems = append(step.Problems, faults(objects)...)
-	out.Problems = grace(&next, out.Problems, tx.Now)
+	paused, err := shippedWhilePaused(ctx, tx, order, next, objects)
+	if err != nil {
+		return err
+	}
+	out.Problems = append(out.Problems, paused...)
+	problems, held, err := l.grace(ctx, tx, r, &next, objects, out.Problems)
+	if err != nil {
+		return err
+	}
+	out.Problems = problems
 	if err := tx.SaveOrder(ctx, next); err != nil {
 		return err
 	}
-	if err := l.cases(ctx, tx, next, out.Problems, missing); err != nil {
+	if err := l.follow(ctx, tx, r, order, next, target, step.Moves, out); err != nil {
+		return err
+	}
+	if err := l.cases(ctx, tx, next, out.Problems, held, missing); err != nil {
 		return err
 	}
 	if order.Announced {
 		// What was wrong with the object before it had an order is right now.
 		for _, o := range objects {
-			if err := tx.CloseCases(ctx, "object:"+strconv.FormatInt(o.ID, 10), readingKinds, nil, "reading"); err != nil {
+			if err := tx.CloseCases(ctx, objectSubject(o.ID), readingKinds, nil, "reading"); err != nil {
 				return err
 			}
 		}
@@ -292,7 +317,16 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 	if len(fresh) == 0 {
 		return nil
 	}
-	return tx.AddRefs(ctx, next.ShopID, next.ID, fresh)
+	return l.addRefs(ctx, tx, r, next, fresh)
+}
+
+// addRefs makes an order findable by its names, and wakes what waited for them.
+func (l *Ledger) addRefs(ctx context.Context, tx *store.Tx, r Reading, o models.Order, fresh []string) error {
+	woken, err := tx.AddRefs(ctx, o.ShopID, o.ID, fresh, eventIDs(r.Events)...)
+	if err != nil || len(woken) == 0 || l.Queue == nil {
+		return err
+	}
+	return l.Queue.WakeEvents(ctx, tx, woken)
 }
 
 // name takes what a description says of the order itself.

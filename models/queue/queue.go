@@ -17,9 +17,12 @@ import (
 	"counterfoil/models/store"
 )
 
-// Events is the queue of notifications. Actions and sweeps get queues of their own,
-// so that a sweep can't starve them.
-const Events = "events"
+// Notifications and actions have queues of their own, so that neither can starve the
+// other.
+const (
+	Events  = "events"
+	Actions = "actions"
+)
 
 // DueEvents wakes whoever processes the events of a connection.
 type DueEvents struct {
@@ -32,6 +35,19 @@ func (DueEvents) Kind() string { return "delivery_process" }
 // InsertOpts puts the job into its queue; one try is enough for an alarm clock.
 func (DueEvents) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Events, MaxAttempts: 1}
+}
+
+// DueAction wakes whoever carries an action.
+type DueAction struct {
+	Action int64 `json:"action"`
+}
+
+// Kind never changes: jobs of older releases may still stand in the table.
+func (DueAction) Kind() string { return "action_carry" }
+
+// InsertOpts puts the job into its queue; one try is enough for an alarm clock.
+func (DueAction) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Actions, MaxAttempts: 1}
 }
 
 // A Queue adds jobs, and runs them where it was made with workers.
@@ -48,13 +64,17 @@ const (
 	keepCompleted = 15 * time.Minute
 )
 
-// New makes a queue. Without workers it only inserts. listen tells whether the
-// database delivers announcements; without them River polls.
-func New(s *store.Store, workers *river.Workers, eventWorkers int, listen bool, log *slog.Logger) (*Queue, error) {
+// New makes a queue. Without workers it only inserts; how many alarms of each queue it
+// answers at once is the caller's to say. listen tells whether the database delivers
+// announcements; without them River polls.
+func New(s *store.Store, workers *river.Workers, atOnce map[string]int, listen bool, log *slog.Logger) (*Queue, error) {
 	cfg := &river.Config{Logger: log}
 	if workers != nil {
 		cfg.Workers = workers
-		cfg.Queues = map[string]river.QueueConfig{Events: {MaxWorkers: eventWorkers}}
+		cfg.Queues = map[string]river.QueueConfig{}
+		for name, n := range atOnce {
+			cfg.Queues[name] = river.QueueConfig{MaxWorkers: n}
+		}
 		cfg.FetchCooldown = fetchCooldown
 		cfg.FetchPollInterval = fetchPoll
 		cfg.JobTimeout = jobTimeout
@@ -100,6 +120,22 @@ func (q *Queue) WakeEvents(ctx context.Context, tx *store.Tx, connections []int6
 	for i, id := range connections {
 		jobs[i] = river.InsertManyParams{Args: DueEvents{Connection: id}}
 	}
+	return q.insert(ctx, tx, jobs)
+}
+
+// WakeActions adds one alarm for each action, in the transaction that made it due.
+func (q *Queue) WakeActions(ctx context.Context, tx *store.Tx, actions []int64) error {
+	if len(actions) == 0 {
+		return nil
+	}
+	jobs := make([]river.InsertManyParams, len(actions))
+	for i, id := range actions {
+		jobs[i] = river.InsertManyParams{Args: DueAction{Action: id}}
+	}
+	return q.insert(ctx, tx, jobs)
+}
+
+func (q *Queue) insert(ctx context.Context, tx *store.Tx, jobs []river.InsertManyParams) error {
 	if _, err := q.client.InsertManyFastTx(ctx, tx.SQL(), jobs); err != nil {
 		return fmt.Errorf("queue: wake: %w", err)
 	}

@@ -41,12 +41,13 @@ ON CONFLICT (connection_id, subject, kind, axis) WHERE state = 'open'
 DO UPDATE SET count = exceptions.count + 1, last_seen = EXCLUDED.last_seen, case_name = EXCLUDED.case_name,
     platform_state = EXCLUDED.platform_state, local_state = EXCLUDED.local_state, detail = EXCLUDED.detail, order_id = COALESCE(exceptions.order_id, EXCLUDED.order_id)`,
 		conn, c.Subject, c.Problem.Kind, c.Problem.Case, axis, order, conn, c.Object.Account, c.Object.Kind, c.Object.ID, ref, c.Problem.PlatformState, c.Problem.LocalState,
-		c.Problem.Detail, models.DefaultPolicy(c.Problem.Kind, c.Problem.Axis), tx.Now, tx.Now)
+		c.Problem.Detail, c.Problem.Policy(), tx.Now, tx.Now)
 }
 
 // CloseCases closes the open exceptions of a subject, whichever connection opened
 // them, that are of one of the kinds and that the still named ones ("kind/axis")
-// don't include.
+// don't include. What a person has to look at, though later readings are right again,
+// stays open.
 func (tx *Tx) CloseCases(ctx context.Context, subject string, kinds []models.ExceptionKind, still []string, how string) error {
 	ks, err := json.Marshal(kinds)
 	if err != nil {
@@ -62,5 +63,5 @@ func (tx *Tx) CloseCases(ctx context.Context, subject string, kinds []models.Exc
 	return tx.exec(ctx, `
 UPDATE exceptions SET state = 'closed', closed_at = ?, closed_how = ?
 WHERE subject = ? AND state = 'open' AND ?::jsonb @> to_jsonb(kind)
-  AND NOT (?::jsonb @> to_jsonb(kind || '/' || COALESCE(axis, '')))`, tx.Now, how, subject, string(ks), string(st))
+  AND NOT (?::jsonb @> to_jsonb(kind || '/' || COALESCE(axis, ''))) AND case_name NOT IN ('moved_back', 'shipped_while_paused')`, tx.Now, how, subject, string(ks), string(st))
 }

@@ -40,6 +40,17 @@ func (r reads) ConnectionFiles(ctx context.Context, shops []int64) ([]models.Con
 		at[row.ID] = len(files)
 		files = append(files, f)
 	}
+	ids := make([]int64, len(files))
+	for i, f := range files {
+		ids[i] = f.ID
+	}
+	histories, err := r.healthHistories(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range files {
+		files[i].History = histories[files[i].ID]
+	}
 	var secrets []SecretRow
 	if err := r.rows(ctx, &secrets, `SELECT id, connection_id, fingerprint, added_at, retired_at, last_matched FROM connection_secrets ORDER BY connection_id, added_at, id`); err != nil {
 		return nil, err
@@ -112,7 +123,15 @@ FROM connections c`); err != nil {
 			files[i].OpenExc, files[i].OldestExc = x.OpenExc, utc(x.OldestExc)
 		}
 	}
-	return files, nil
+	holds, err := r.holdsWhere(ctx, `h.scope <> 'order'`)
+	for _, h := range holds {
+		for i, f := range files {
+			if h.Scope == models.HoldConnection && h.Subject == f.ID || h.Scope == models.HoldShop && h.Subject == f.ShopID {
+				files[i].Holds = append(files[i].Holds, h)
+			}
+		}
+	}
+	return files, err
 }
 
 // utc reads a nullable time; zero where there is none.

@@ -100,7 +100,10 @@ func (tx *Tx) SaveConnection(ctx context.Context, c ConnectionRow) (int64, error
 INSERT INTO connections (slug, platform, account, shop_id, api_url, settings, credentials, api_state, api_since, demo)
 VALUES (?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?) RETURNING id`,
 			c.Slug, c.Platform, c.Account, c.ShopID, c.APIURL, c.Settings, c.Credentials, c.APIState, tx.Now, c.Demo)
-		return c.ID, err
+		if err != nil {
+			return 0, err
+		}
+		return c.ID, tx.noteHealth(ctx, c.ID, c.APIState, tx.Now, "")
 	}
 	n, err := tx.changed(ctx, `
 UPDATE connections SET account = ?, shop_id = ?, api_url = ?, settings = ?::jsonb, credentials = ?,
@@ -115,7 +118,10 @@ WHERE id = ?`, c.Account, c.ShopID, c.APIURL, c.Settings, c.Credentials, string(
 	if err == nil && n == 0 {
 		return 0, models.Fail(models.NotFound, "error.connection_unknown")
 	}
-	return c.ID, err
+	if err != nil {
+		return 0, err
+	}
+	return c.ID, tx.noteHealth(ctx, c.ID, c.APIState, tx.Now, "")
 }
 
 // AddSecret accepts a webhook secret; one that is there already is accepted again.
@@ -151,70 +157,6 @@ func (tx *Tx) SetNotes(ctx context.Context, connection int64, notes []models.Not
 		return err
 	}
 	return tx.exec(ctx, `UPDATE connections SET notes = ?::jsonb WHERE id = ?`, string(b), connection)
-}
-
-// Failed counts a failure to ask a platform and says what the connection's state is
-// now. The state becomes down after enough failures over enough time; throttled at
-// once, because the platform said so itself.
-func (tx *Tx) Failed(ctx context.Context, connection int64, throttled bool, detail string, next time.Duration, downAfter time.Duration, downFailures int) (models.APIState, error) {
-	var state string // gorm fills no other kind of text
-	err := tx.one(ctx, "error.connection_unknown", &state, `
-UPDATE connections SET
-    api_failures = api_failures + 1,
-    api_failing = COALESCE(api_failing, ?),
-    api_error = ?,
-    api_next = now() + make_interval(secs => ?),
-    api_state = CASE
-        WHEN api_state = 'down' THEN 'down'
-        WHEN ?::boolean THEN 'throttled'
-        WHEN api_failures + 1 >= ? AND COALESCE(api_failing, ?) <= ? THEN 'down'
-        WHEN api_state = 'throttled' THEN 'up'
-        ELSE api_state END,
-    api_since = CASE
-        WHEN api_state = 'down' THEN api_since
-        WHEN ?::boolean THEN CASE WHEN api_state = 'throttled' THEN api_since ELSE ? END
-        WHEN api_failures + 1 >= ? AND COALESCE(api_failing, ?) <= ? THEN COALESCE(api_failing, ?)
-        WHEN api_state = 'throttled' THEN ?
-        ELSE api_since END
-WHERE id = ? AND api_state <> 'none' RETURNING api_state`,
-		tx.Now, detail, next.Seconds(),
-		throttled, downFailures, tx.Now, tx.Now.Add(-downAfter),
-		throttled, tx.Now, downFailures, tx.Now, tx.Now.Add(-downAfter), tx.Now, tx.Now,
-		connection)
-	return models.APIState(state), err
-}
-
-// Answered records that a platform answers again: what waited for it is due now, and
-// the orders that it left in doubt are read again. It says whether that was news.
-func (tx *Tx) Answered(ctx context.Context, connection int64) (bool, error) {
-	n, err := tx.changed(ctx, `
-UPDATE connections SET api_state = 'up', api_since = CASE WHEN api_state = 'up' THEN api_since ELSE ? END,
-       api_failures = 0, api_failing = NULL, api_next = NULL, api_error = ''
-WHERE id = ? AND api_failing IS NOT NULL`, tx.Now, connection)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	if err := tx.exec(ctx, `
-UPDATE platform_objects p SET reread_at = now() FROM (
-    SELECT p.id FROM orders o JOIN platform_objects p ON p.order_id = o.id AND p.connection_id = ?
-    WHERE o.verification <> 'verified' AND (o.money_by = ? OR o.goods_by = ?) AND o.axes::text ~ '"doubt": "(api_down|throttled)"'
-    ORDER BY p.id FOR UPDATE OF p) x
-WHERE p.id = x.id`, connection, connection, connection); err != nil {
-		return true, err
-	}
-	return true, tx.exec(ctx, `
-UPDATE events e SET due_at = now() FROM (
-    SELECT id FROM events WHERE connection_id = ? AND state = 'waiting' AND due_at > now() ORDER BY connection_id, key FOR UPDATE) w
-WHERE e.id = w.id`, connection)
-}
-
-// Failing tells whether a connection's platform can't be asked, and keeps it so until
-// the end of the transaction: whoever lets events wait for it comes before whoever
-// makes the waiting ones due.
-func (tx *Tx) Failing(ctx context.Context, connection int64) (bool, error) {
-	var failing bool
-	err := tx.one(ctx, "error.connection_unknown", &failing, `SELECT api_failing IS NOT NULL FROM connections WHERE id = ? FOR SHARE`, connection)
-	return failing, err
 }
 
 // DueProbe makes the oldest waiting event of a failing connection due, so that one

@@ -276,7 +276,8 @@ func TestUnmatchedAndNewOrderMeet(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return tx.AddRefs(ctx, b.shop, id, refs)
+				_, err = tx.AddRefs(ctx, b.shop, id, refs)
+				return err
 			})
 			if err != nil {
 				t.Error(err)

@@ -164,13 +164,20 @@ ORDER BY o.id DESC`, append(w.args, limit+1)...)
 		page.Items = append(page.Items, models.OrderRow{Order: o, Shop: row.Shop, ShopName: row.ShopName, Connection: row.Connection,
 			Shown: o.Worst(health, f.Now), Health: health, Events: row.Events, Exceptions: row.Exceptions, Urgent: row.Urgent})
 	}
+	orders := make([]*models.Order, len(page.Items))
+	for i := range page.Items {
+		orders[i] = &page.Items[i].Order
+	}
+	if err := r.holdsOf(ctx, orders, func(i int, h models.Hold) { page.Items[i].Holds = append(page.Items[i].Holds, h) }); err != nil {
+		return page, err
+	}
 	if f.Whole && len(page.Items) > 0 {
 		err = r.whole(ctx, page.Items)
 	}
 	return page, err
 }
 
-// whole adds the objects and ledgers of a page's orders, in one query each.
+// whole adds the objects, ledgers and actions of a page's orders, in one query each.
 func (r reads) whole(ctx context.Context, rows []models.OrderRow) error {
 	ids, at := make([]int64, len(rows)), map[int64]int{}
 	for i, row := range rows {
@@ -192,7 +199,12 @@ func (r reads) whole(ctx context.Context, rows []models.OrderRow) error {
 		i := at[o.OrderID]
 		rows[i].Objects = append(rows[i].Objects, shown(o))
 	}
-	return nil
+	actions, err := r.actionsWhere(ctx, "a.order_id = ANY (?::bigint[]) ORDER BY a.id DESC", idList(ids))
+	for _, a := range actions {
+		i := at[a.OrderID]
+		rows[i].Actions = append(rows[i].Actions, a)
+	}
+	return err
 }
 
 // shown is a kept object as pages and programs see it.
@@ -344,7 +356,13 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 			f.Waiting = append(f.Waiting, e)
 		}
 	}
-	f.Exceptions, err = r.exceptionsOf(ctx, o.ID)
+	if f.Exceptions, err = r.exceptionsOf(ctx, o.ID); err != nil {
+		return f, err
+	}
+	if f.Holds, err = r.HoldsReaching(ctx, o.ID, o.ShopID, o.Connections()); err != nil {
+		return f, err
+	}
+	f.Actions, err = r.ActionsOf(ctx, o.ID)
 	return f, err
 }
 

@@ -230,23 +230,29 @@ WHERE p.id = x.id`, now)
 }
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
-// the references.
-func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string) error {
-	list, err := json.Marshal(refs)
+// the references. It says on which connections. The given events are changed later in
+// the same transaction, so they are locked together with those.
+func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string, events ...int64) ([]int64, error) {
+	list, err := refList(refs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := tx.exec(ctx, `
 INSERT INTO order_refs (shop_id, ref, order_id) SELECT ?::bigint, r, ?::bigint FROM jsonb_array_elements_text(?::jsonb) r ORDER BY r
-ON CONFLICT DO NOTHING`, shop, order, string(list)); err != nil {
-		return err
+ON CONFLICT DO NOTHING`, shop, order, list); err != nil {
+		return nil, err
 	}
-	return tx.exec(ctx, `
-UPDATE events e SET due_at = now() FROM (
-    SELECT e.id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r JOIN events e ON e.id = w.event_id
-    WHERE e.state IN ('unmatched', 'waiting')
-    ORDER BY e.connection_id, e.key FOR UPDATE OF e) x
-WHERE e.id = x.id`, string(list), shop)
+	var woken []int64
+	err = tx.rows(ctx, &woken, `
+WITH waits AS (SELECT DISTINCT w.event_id AS id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r),
+held AS (
+    SELECT e.id FROM events e WHERE e.id IN (SELECT id FROM waits UNION SELECT unnest(?::bigint[])) AND EXISTS (SELECT 1 FROM waits)
+    ORDER BY e.connection_id, e.key FOR UPDATE),
+due AS (
+    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
+    RETURNING e.connection_id)
+SELECT DISTINCT connection_id FROM due ORDER BY 1`, list, shop, idList(events))
+	return woken, err
 }
 
 // Want remembers under which references an order would settle an unmatched event.

@@ -122,6 +122,7 @@ func TestChecksAreTheConstants(t *testing.T) {
 	want := map[string][]string{
 		"connections_platform_check":  text(models.Platforms),
 		"connections_api_state_check": text(models.APIStates),
+		"api_health_state_check":      text(models.APIStates),
 		"orders_platform_check":       text(models.Platforms),
 		"orders_verification_check":   text(models.Checks),
 		"events_state_check":          text(models.EventStates),
@@ -132,6 +133,11 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"exceptions_state_check":      {"closed", "open"},
 		"staff_role_check":            text(people),
 		"api_tokens_role_check":       text(models.Roles),
+		"holds_scope_check":           text(models.HoldScopes),
+		"actions_kind_check":          text(models.ActionKinds),
+		"actions_state_check":         text(models.ActionStates),
+		"destinations_kind_check":     text(models.ActionKinds),
+		"destinations_mode_check":     text(models.DestinationModes),
 	}
 	for _, axis := range models.Axes {
 		want["orders_"+string(axis)+"_check"] = text(models.States[axis])

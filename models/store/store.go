@@ -232,6 +232,7 @@ var uniques = map[string]*models.Error{
 	"api_tokens_name_key":     models.Fail(models.Conflict, "error.token_exists"),
 	"connections_slug_key":    models.Fail(models.Conflict, "error.connection_exists"),
 	"orders_platform_ref_key": models.Fail(models.Conflict, "error.order_exists"),
+	"holds_open_key":          models.Fail(models.Conflict, "error.held_already"),
 }
 
 // wrap turns database errors into the console's own where a person or a caller can

@@ -29,12 +29,13 @@ import (
 
 // cli is the command line. What scripts rely on: names, flags, output, exit codes.
 type cli struct {
-	Serve      serveCmd      `cmd:"" help:"Run the console: migrations, HTTP, workers."`
-	Demo       demoCmd       `cmd:"" help:"Run the console with three connected sandbox platforms, staff of every role and continuing traffic."`
-	Migrate    migrateCmd    `cmd:"" help:"Bring the schema up to date, or say what would run."`
-	User       userCmd       `cmd:"" help:"Members of staff."`
-	Token      tokenCmd      `cmd:"" help:"API tokens."`
-	Connection connectionCmd `cmd:"" help:"Connections to platforms."`
+	Serve       serveCmd       `cmd:"" help:"Run the console: migrations, HTTP, workers."`
+	Demo        demoCmd        `cmd:"" help:"Run the console with three connected sandbox platforms, staff of every role and continuing traffic."`
+	Migrate     migrateCmd     `cmd:"" help:"Bring the schema up to date, or say what would run."`
+	User        userCmd        `cmd:"" help:"Members of staff."`
+	Token       tokenCmd       `cmd:"" help:"API tokens."`
+	Connection  connectionCmd  `cmd:"" help:"Connections to platforms."`
+	Destination destinationCmd `cmd:"" help:"Where follow-ups go."`
 }
 
 // terminal is where a command reads and writes.
@@ -327,27 +328,32 @@ func (c *connectionAddCmd) Run(ctx context.Context, t terminal) error {
 	return nil
 }
 
-// readSecrets reads what is piped in; nothing is fine where settings alone change.
 func readSecrets(in io.Reader) (connect.Secrets, error) {
 	var s connect.Secrets
+	err := readJSON(in, &s, `{"webhook_secrets": ["…"], "api_token": "…"}`)
+	return s, err
+}
+
+// readJSON reads secrets that are piped in; nothing is fine where they stay as they are.
+func readJSON(in io.Reader, into any, example string) error {
 	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
-			return s, nil
+			return nil
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(in, 1<<20))
 	if err != nil {
-		return s, fmt.Errorf("standard input can't be read: %w", err)
+		return fmt.Errorf("standard input can't be read: %w", err)
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
-		return s, nil
+		return nil
 	}
 	dec := json.NewDecoder(strings.NewReader(string(text)))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
-		return s, fmt.Errorf(`secrets on standard input must be JSON like {"webhook_secrets": ["…"], "api_token": "…"}: %w`, err)
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf(`secrets on standard input must be JSON like %s: %w`, example, err)
 	}
-	return s, nil
+	return nil
 }
 
 type connectionListCmd struct {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 
+	"counterfoil/models"
+	"counterfoil/models/casework"
 	"counterfoil/models/platform"
 	"counterfoil/models/platform/sandbox"
 	"counterfoil/models/store"
@@ -38,6 +41,7 @@ func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
 		}
 	}
 	r.settled()
+	boss := models.Actor{StaffID: 1, Name: "Ng", Role: models.Manager}
 	work := []func(round, i int){
 		func(_, i int) { r.postAll("hk", must(r.shop.Touch(ids[i]))...) },
 		func(round, i int) {
@@ -70,6 +74,23 @@ func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
 				t.Error(err)
 			}
 			if err := r.app.book.Answered(context.Background(), c); err != nil {
+				t.Error(err)
+			}
+		},
+		func(round, i int) {
+			// Everything is paused and resumed: orders, their connections, their shop.
+			o, _ := r.order(gid(ids[i]))
+			subject, _ := strconv.ParseInt(o.ID, 10, 64)
+			scope := models.HoldScopes[round%len(models.HoldScopes)]
+			if c := r.app.book.All()[i%2]; scope == models.HoldConnection {
+				subject = c.ID
+			} else if scope == models.HoldShop {
+				subject = c.ShopID
+			}
+			if _, err := r.app.holds.Hold(context.Background(), boss, casework.Pause{Scope: scope, Subject: subject, Reason: "test"}); err != nil {
+				t.Error(err)
+			}
+			if err := r.app.holds.Release(context.Background(), boss, scope, subject); err != nil {
 				t.Error(err)
 			}
 		},

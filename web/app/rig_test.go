@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,6 +34,8 @@ type rig struct {
 	app   *App
 	base  string
 	token string
+	dsn   string
+	key   string
 
 	shop    *sandbox.Shopify
 	stripe  *sandbox.Stripe
@@ -63,7 +66,18 @@ func start(t testing.TB) *rig { return startOn(t, storetest.New(t)) }
 
 func startOn(t testing.TB, dsn string) *rig {
 	t.Helper()
-	r := &rig{t: t, waits: patience, clock: &clock{}}
+	return (&rig{t: t, waits: patience, clock: &clock{}, dsn: dsn, key: seal.New()}).start()
+}
+
+// beside runs a second process' program on the same database.
+func (r *rig) beside() *rig {
+	r.t.Helper()
+	return (&rig{t: r.t, waits: r.waits, clock: r.clock, dsn: r.dsn, key: r.key}).start()
+}
+
+func (r *rig) start() *rig {
+	t := r.t
+	t.Helper()
 	var log bytes.Buffer
 	var mu sync.Mutex
 	t.Cleanup(func() {
@@ -75,7 +89,7 @@ func startOn(t testing.TB, dsn string) *rig {
 		}
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	app, err := New(ctx, config.Database{URL: dsn, Key: seal.New(), Data: t.TempDir()},
+	app, err := New(ctx, config.Database{URL: r.dsn, Key: r.key, Data: t.TempDir()},
 		config.Serve{Addr: "127.0.0.1:0", Zone: "Asia/Hong_Kong", BodyLimit: 8 << 20, BodyMemory: 32 << 20}, false,
 		options{now: r.clock.now, log: slog.New(slog.NewTextHandler(&locked{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
@@ -92,7 +106,7 @@ func startOn(t testing.TB, dsn string) *rig {
 			t.Error("stop:", err)
 		}
 	})
-	r.token, _, err = app.staff.AddToken(ctx, commandLine, staff.NewToken{Name: "test", Role: models.Admin})
+	r.token, _, err = app.staff.AddToken(ctx, commandLine, staff.NewToken{Name: "test " + app.Addr, Role: models.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +122,21 @@ func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.w.Write(b)
+}
+
+// holding is the rig with another token.
+func (r *rig) holding(n staff.NewToken) *rig {
+	r.t.Helper()
+	if n.Name == "" {
+		n.Name = string(n.Role)
+	}
+	token, _, err := r.app.staff.AddToken(context.Background(), commandLine, n)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	other := *r
+	other.token = token
+	return &other
 }
 
 // serve runs a platform's API and gives its address.
@@ -275,6 +304,7 @@ type seenOrder struct {
 		Cause          struct{ Kind, ID string }
 		Actor          string
 	}
+	Actions []seenAction
 }
 
 func (o seenOrder) states() string {
@@ -347,6 +377,20 @@ func (r *rig) scan(into any, query string, args ...any) {
 	if err := r.app.store.SQL().QueryRow(query, args...).Scan(into); err != nil {
 		r.t.Fatal(query, err)
 	}
+}
+
+// lock begins a transaction that locks something, until the test ends at the latest.
+func (r *rig) lock(query string) *sql.Tx {
+	r.t.Helper()
+	tx, err := r.app.store.SQL().Begin()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = tx.Rollback() })
+	if _, err := tx.Exec(query); err != nil {
+		r.t.Fatal(query, err)
+	}
+	return tx
 }
 
 func gid(id int64) string { return fmt.Sprintf("gid://shopify/Order/%d", id) }

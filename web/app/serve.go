@@ -20,6 +20,8 @@ import (
 	"counterfoil/handlers/jobs"
 	"counterfoil/migrations"
 	"counterfoil/models"
+	"counterfoil/models/actions"
+	"counterfoil/models/casework"
 	"counterfoil/models/connect"
 	"counterfoil/models/inbox"
 	"counterfoil/models/ledger"
@@ -32,18 +34,21 @@ import (
 	"counterfoil/web/config"
 )
 
-// eventWorkers is how many alarms one process answers at once.
-const eventWorkers = 6
+// atOnce is how many alarms of each queue one process answers at once. Who carries an
+// action mostly waits for its destination.
+var atOnce = map[string]int{queue.Events: 6, queue.Actions: 24}
 
 // An App is the running program.
 type App struct {
 	*base
-	Addr   string // where it listens
-	server *http.Server
-	listen net.Listener
-	inbox  *inbox.Inbox
-	queue  *queue.Queue
-	failed <-chan struct{} // closed when the private Postgres is lost for good; nil: none
+	Addr    string // where it listens
+	server  *http.Server
+	listen  net.Listener
+	inbox   *inbox.Inbox
+	actions *actions.Actions
+	holds   *casework.Holds
+	queue   *queue.Queue
+	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
 
 // local starts the private Postgres where no database is configured.
@@ -100,25 +105,31 @@ func New(ctx context.Context, db config.Database, set config.Serve, demo bool, o
 	return a, nil
 }
 
-// later lets the queue know whom to wake only after both exist.
-type later struct{ inbox *inbox.Inbox }
+// later lets the queue know those who do its work only after all exist.
+type later struct{ app *App }
 
-func (l *later) Wake(connection int64) { l.inbox.Wake(connection) }
+func (l later) Wake(connection int64) { l.app.inbox.Wake(connection) }
+
+func (l later) Carry(ctx context.Context, action int64) error {
+	return l.app.actions.Carry(ctx, action)
+}
 
 func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, demo bool) error {
 	lg := &ledger.Ledger{Book: a.book}
-	sleeper := &later{}
+	work := later{a}
 	listen := a.announces(ctx)
 	if !listen {
 		a.log.Warn("the database doesn't deliver announcements here: due work is looked up every few hundred milliseconds")
 	}
-	q, err := queue.New(a.store, jobs.Workers(sleeper), eventWorkers, listen, a.log)
+	q, err := queue.New(a.store, jobs.Workers(work, work), atOnce, listen, a.log)
 	if err != nil {
 		return err
 	}
-	a.queue = q
+	a.queue, lg.Queue = q, q
 	a.inbox = inbox.New(a.store, a.book, lg, q, a.keys, a.log)
-	sleeper.inbox = a.inbox
+	a.holds = &casework.Holds{Store: a.store, Log: a.log}
+	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
+	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
 	cookies := a.keys.DeriveAll("cookie signing")
 	secrets := a.keys.DeriveAll("cookie encryption")
 	var pairs [][]byte
@@ -131,16 +142,16 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		return err
 	}
 	reads := connect.Reads{Store: a.store, Book: a.book}
-	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
 	engine.Hooks(hooks.New(a.inbox, hooks.Limits{Body: set.BodyLimit, Memory: set.BodyMemory}).Mount)
 	handlers.Mount(engine, handlers.Doors{
 		Orders:      handlers.Orders{Book: reads, Connections: reads, Reconcile: pages{resync}},
 		Events:      handlers.Events{Book: reads, Connections: reads},
 		Connections: handlers.Connections{Book: reads},
+		Holds:       handlers.Holds{Book: reads, Connections: reads, Casework: a.holds},
 		Rules:       handlers.Rules{Words: words},
 		Login:       handlers.Login{Staff: a.staff},
 		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
-		API:         api.API{Book: reads, Resync: resync},
+		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
@@ -219,7 +230,9 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.inbox.Commits(commits) })
 	background.Go(func() { a.inbox.Evidence(commits) })
 	background.Go(func() { a.inbox.Lookout(work) })
+	background.Go(func() { a.actions.Lookout(work) })
 	background.Go(func() { a.book.Follow(work) })
+	background.Go(func() { a.holds.Ends(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()

@@ -68,6 +68,11 @@ func (a *Adapter) linkSession(s session, o *models.Observation) {
 }
 
 func (a *Adapter) link(m metadata, o *models.Observation) {
+	for _, rule := range a.foreign {
+		if v, there := m[rule.key]; there && v == rule.value {
+			o.Foreign = rule.key + "=" + rule.value
+		}
+	}
 	if v := clean(strings.TrimSpace(m[a.orderKey])); v != "" {
 		addLink(o, models.Link{How: models.LinkMetadata, Value: v})
 	}

@@ -16,6 +16,7 @@ import (
 	"counterfoil/models"
 	"counterfoil/models/platform"
 	"counterfoil/models/platform/sandbox"
+	"counterfoil/models/platform/stripe"
 )
 
 func parse(t testing.TB, body string, set ...func(*platform.Config)) models.Notice {
@@ -360,4 +361,42 @@ func FuzzParse(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// Whether an object is another system's is told by its metadata, which isn't kept.
+func TestMetadataOfAnotherSystem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule, metadata, want string
+	}{
+		"fits":           {"app=other", `{"app": "other", "order_id": "7"}`, "app=other"},
+		"another value":  {"app=other", `{"app": "ours"}`, ""},
+		"no metadata":    {"app=other", `{}`, ""},
+		"one of several": {"app=other, source=pos=2", `{"source": "pos=2"}`, "source=pos=2"},
+		"empty value":    {"app=", `{"app": ""}`, "app="},
+		"no rule":        {"", `{"app": "other"}`, ""},
+	} {
+		n := parse(t, event("payment_intent.succeeded", `{"object": "payment_intent", "id": "pi_1", "status": "succeeded", "metadata": `+c.metadata+`}`), setting("ignore_metadata", c.rule))
+		if n.Said == nil || n.Said.Foreign != c.want {
+			t.Errorf("%s: %+v", name, n.Said)
+		}
+	}
+	for _, bad := range []string{"app", "=other", "app=other,", ","} {
+		if _, err := stripe.New(platform.Config{Account: ownAccount, Settings: map[string]string{"ignore_metadata": bad}}); err == nil {
+			t.Errorf("%q is no rule", bad)
+		}
+	}
+}
+
+func TestFetchedObjectOfAnotherSystem(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setting("ignore_metadata", "app=other"))
+	theirs, _ := r.CreateIntent(100, "hkd", sandbox.StripeIntent{Metadata: map[string]string{"app": "other"}})
+	ours, _ := r.CreateIntent(100, "hkd", sandbox.StripeIntent{Metadata: map[string]string{"app": "shop"}})
+	if got := r.fetch(t, intentRef(theirs)).Foreign; got != "app=other" {
+		t.Errorf("theirs: %q", got)
+	}
+	if got := r.fetch(t, intentRef(ours)).Foreign; got != "" {
+		t.Errorf("ours: %q", got)
+	}
 }

@@ -23,6 +23,7 @@ const (
 	defaultTolerance = 300 * time.Second
 	defaultRate      = 20 // Stripe allows 25 calls a second per endpoint
 	together         = 8
+	noRule           = "none"
 )
 
 // Kinds of objects that Fetch can answer.
@@ -48,8 +49,12 @@ type Adapter struct {
 	tolerance time.Duration
 	// mode is live or test; empty: unchecked.
 	mode string
-	now  func() time.Time
+	// foreign are the metadata of another system on the same account.
+	foreign []pair
+	now     func() time.Time
 }
+
+type pair struct{ key, value string }
 
 var _ platform.Adapter = (*Adapter)(nil)
 
@@ -82,6 +87,9 @@ func New(cfg platform.Config) (*Adapter, error) {
 		return nil, err
 	}
 	a.tolerance = tolerance
+	if a.foreign, err = parsePairs(cfg.Settings["ignore_metadata"]); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(either(cfg.APIURL, defaultURL))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, errors.New("stripe: the API address must be an http or https address")
@@ -104,6 +112,22 @@ func parseTolerance(set string) (time.Duration, error) {
 		return 0, fmt.Errorf("stripe: setting tolerance is %q, must be a positive duration such as 300s", set)
 	}
 	return d, nil
+}
+
+// parsePairs reads metadata as key=value, several separated by commas.
+func parsePairs(set string) ([]pair, error) {
+	if set == "" || set == noRule {
+		return nil, nil
+	}
+	var out []pair
+	for part := range strings.SplitSeq(set, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("stripe: setting ignore_metadata is %q, must be key=value, several separated by commas", set)
+		}
+		out = append(out, pair{key, value})
+	}
+	return out, nil
 }
 
 // keyMode reads the mode from the prefix of an API key; empty where it shows none.
@@ -146,6 +170,7 @@ func (a *Adapter) Settings() []models.Setting {
 	values := []models.Setting{
 		{Name: "mode", Value: either(a.mode, "unchecked")},
 		{Name: "order_key", Value: a.orderKey},
+		{Name: "ignore_metadata", Value: either(a.cfg.Settings["ignore_metadata"], noRule)},
 		{Name: "api_version", Value: a.version},
 		{Name: "tolerance", Value: either(a.cfg.Settings["tolerance"], defaultTolerance.String())},
 		{Name: "rate", Value: either(a.cfg.Settings["rate"], fmt.Sprint(defaultRate))},

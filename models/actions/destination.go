@@ -1,0 +1,120 @@
+package actions
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"counterfoil/models"
+	"counterfoil/models/seal"
+	"counterfoil/models/store"
+)
+
+// A Setup is what an admin says of a destination.
+type Setup struct {
+	Shop       string // slug
+	Kind       models.ActionKind
+	Mode       models.DestinationMode
+	URL        string
+	Idempotent bool
+	Hosts      []string
+	Secret     string // empty: the one that is there stays
+}
+
+// SetDestination says where the actions of a kind of a shop go from now on. What was
+// only watched until now stays watched. Its errors say in words what to do.
+func SetDestination(ctx context.Context, s *store.Store, keys seal.Keys, actor string, in Setup) error {
+	if err := in.check(); err != nil {
+		return err
+	}
+	return s.Tx(ctx, func(tx *store.Tx) error {
+		shop, err := tx.LockShop(ctx, in.Shop)
+		if models.CodeOf(err) == models.NotFound {
+			return fmt.Errorf("there is no shop %s: it comes with its first connection", in.Shop)
+		}
+		if err != nil {
+			return err
+		}
+		before, err := tx.Destination(ctx, shop, in.Kind)
+		if err != nil {
+			return err
+		}
+		next := store.DestinationRow{Destination: models.Destination{Kind: in.Kind, Mode: in.Mode, URL: in.URL, Idempotent: in.Idempotent, Hosts: in.Hosts}, Secret: before.Secret}
+		if in.Secret != "" {
+			next.Secret = keys.Seal([]byte(in.Secret), secretContext(shop, in.Kind))
+		}
+		if in.Mode == models.ByHTTP && next.Secret == nil {
+			return errors.New(`a destination needs a signing secret: give it as JSON on standard input, {"secret": "…"}`)
+		}
+		if err := tx.SetDestination(ctx, shop, next); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, actor, "destination.set", "shop:"+strconv.FormatInt(shop, 10), describe(before), describe(next))
+	})
+}
+
+// describe says what a destination is for the audit trail, without its secret.
+func describe(d store.DestinationRow) string {
+	return fmt.Sprintf("kind=%s mode=%s url=%s idempotent=%t hosts=%s secret=%t", d.Kind, d.Mode, d.URL, d.Idempotent, strings.Join(d.Hosts, ","), d.Secret != nil)
+}
+
+// secretContext binds a sealed secret to its place.
+func secretContext(shop int64, kind models.ActionKind) []byte {
+	return []byte("destination\x00" + strconv.FormatInt(shop, 10) + "\x00" + string(kind))
+}
+
+// secretPrefix marks secrets whose bytes are written in base64.
+const secretPrefix = "whsec_"
+
+// openSecret gives the bytes that sign.
+func (s *Actions) openSecret(shop int64, d store.DestinationRow) ([]byte, error) {
+	plain, err := s.Keys.Open(d.Secret, secretContext(shop, d.Kind))
+	if err != nil {
+		return nil, fmt.Errorf("actions: the secret of the destination of %s can't be opened: %w", d.Kind, err)
+	}
+	return signingBytes(string(plain))
+}
+
+func signingBytes(secret string) ([]byte, error) {
+	coded, ok := strings.CutPrefix(secret, secretPrefix)
+	if !ok {
+		return []byte(secret), nil
+	}
+	b, err := base64.StdEncoding.DecodeString(coded)
+	if err != nil || len(b) == 0 {
+		return nil, errors.New("a secret that begins with whsec_ goes on in base64")
+	}
+	return b, nil
+}
+
+func (in Setup) check() error {
+	if !slices.Contains(models.ActionKinds, in.Kind) {
+		var kinds []string
+		for _, k := range models.ActionKinds {
+			kinds = append(kinds, string(k))
+		}
+		return fmt.Errorf("--kind must be one of %s", strings.Join(kinds, ", "))
+	}
+	if in.Mode != models.ByHTTP {
+		if in.Idempotent || len(in.Hosts) > 0 {
+			return errors.New("--idempotent and --allow-host say something about the address of --url")
+		}
+		return nil
+	}
+	u, err := url.Parse(in.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return errors.New("--url must be an http or https address without user and fragment, for instance https://warehouse.example/instructions")
+	}
+	for _, h := range in.Hosts {
+		if h == "" || strings.ContainsAny(h, "/@ ") {
+			return errors.New("--allow-host is the name or the address of a host as it stands in --url, for instance warehouse.internal or 10.0.0.8")
+		}
+	}
+	_, err = signingBytes(in.Secret)
+	return err
+}

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"context"
+
+	"counterfoil/models"
+	"counterfoil/models/store"
+)
+
+// follow plans what the moves of a step ask for, calls back what they make wrong, and
+// wakes what waits on the order, all in the transaction of the moves.
+func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, target models.Target, moves []models.Move, out *Outcome) error {
+	var plans []store.Planned
+	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
+	for _, p := range models.PlanActions(before, after, moves, r.Cause.Kind == models.CauseImport, tx.Now) {
+		for i, m := range moves {
+			if m.Axis == p.Axis {
+				plans = append(plans, store.Planned{Plan: p, Entry: entries[i].ID, Official: m.Basis == models.Official})
+			}
+		}
+	}
+	var due []int64
+	var err error
+	if len(plans) > 0 {
+		if due, err = tx.PlanActions(ctx, after, plans); err != nil {
+			return err
+		}
+	}
+	unsent, unsure, err := tx.LockActions(ctx, after.ID)
+	if err != nil {
+		return err
+	}
+	if unsent {
+		if axis, ended := after.Withdraws(); ended {
+			if err := tx.WithdrawActions(ctx, after.ID, axis); err != nil {
+				return err
+			}
+		}
+		if after.Shipped() {
+			if err := tx.ShippedActions(ctx, after.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if unsure {
+		for _, axis := range models.MoneyAxes {
+			if w := target.Axes[axis]; w.Basis == models.Official && !w.Unclear && w.State == after.State(axis) {
+				if err := tx.ConfirmActions(ctx, after, axis); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	// The console's own reading that changed nothing wakes nobody: it was made for one
+	// who waits, and would make the next one ask again.
+	if unsent && (out.Moved || len(r.Events) > 0 || r.Actor != Console || otherwise(before, after)) {
+		woken, err := tx.WakeActions(ctx, after.ID, out.Moved)
+		if err != nil {
+			return err
+		}
+		due = append(due, woken...)
+	}
+	return l.Queue.WakeActions(ctx, tx, due)
+}
+
+// otherwise tells whether an order can be trusted in another way than before.
+func otherwise(before, after models.Order) bool {
+	if before.DisagreeSince.IsZero() != after.DisagreeSince.IsZero() {
+		return true
+	}
+	for _, a := range models.Axes {
+		was, is := before.Axes[a], after.Axes[a]
+		if was.Check != is.Check || was.Doubt != is.Doubt || was.Connection != is.Connection {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"counterfoil/models"
+)
+
+// A HoldTarget is what a hold stops.
+type HoldTarget struct {
+	Scope  models.HoldScope `gorm:"-"`
+	ID     int64            // a shell's is that of the order it became part of
+	ShopID int64
+	Name   string // number or slug
+	Merged bool
+}
+
+// HoldTarget finds what a hold of a scope would stop.
+func (r reads) HoldTarget(ctx context.Context, scope models.HoldScope, id int64) (HoldTarget, error) {
+	return r.holdTarget(ctx, scope, id, "")
+}
+
+// LockHoldTarget locks what a hold stops, against everybody who carries an action of
+// it: a claim either came before, and its action is being sent already, or it will
+// see what this transaction writes. References to a connection or a shop aren't in
+// the way.
+func (tx *Tx) LockHoldTarget(ctx context.Context, scope models.HoldScope, id int64) (HoldTarget, error) {
+	t, err := tx.holdTarget(ctx, scope, id, " FOR NO KEY UPDATE OF t")
+	if err == nil && t.Merged {
+		return t, models.Fail(models.Conflict, "error.moved_meanwhile")
+	}
+	return t, err
+}
+
+func (r reads) holdTarget(ctx context.Context, scope models.HoldScope, id int64, lock string) (HoldTarget, error) {
+	var t HoldTarget
+	var err error
+	switch scope {
+	case models.HoldShop:
+		err = r.one(ctx, "error.shop_unknown", &t, `SELECT t.id, t.id AS shop_id, t.slug AS name FROM shops t WHERE t.id = ?`+lock, id)
+	case models.HoldConnection:
+		err = r.one(ctx, "error.connection_unknown", &t, `SELECT t.id, t.shop_id, t.slug AS name FROM connections t WHERE t.id = ?`+lock, id)
+	default:
+		err = r.one(ctx, "error.order_unknown", &t, `
+SELECT t.id, t.shop_id, COALESCE(NULLIF(t.number, ''), t.platform_ref) AS name, t.merged_into IS NOT NULL AS merged
+FROM orders t WHERE t.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`+lock, id, id)
+	}
+	t.Scope = scope
+	return t, err
+}
+
+type holdRow struct {
+	ID        int64
+	Scope     models.HoldScope
+	Subject   int64
+	Name      string
+	Reason    string
+	Actor     string
+	ActorName string
+	Since     time.Time
+	Until     *time.Time
+	Resumes   bool
+}
+
+// openHolds are the holds in force. The subject of a shell's is the order that the
+// shell became part of.
+const openHolds = `
+SELECT h.id, h.scope, COALESCE(o.merged_into, h.subject) AS subject, COALESCE(NULLIF(o.number, ''), o.platform_ref, c.slug, NULLIF(s.name, ''), s.slug, '') AS name,
+       h.reason, h.actor, h.actor_name, h.since, h.until, h.resumes
+FROM holds h
+LEFT JOIN orders o ON h.scope = 'order' AND o.id = h.subject
+LEFT JOIN connections c ON h.scope = 'connection' AND c.id = h.subject
+LEFT JOIN shops s ON h.scope = 'shop' AND s.id = h.subject
+WHERE h.released_at IS NULL`
+
+// shellsToo is an order with the shells that became part of it, as scopes and subjects.
+const shellsToo = `SELECT 'order', ?::bigint UNION ALL SELECT 'order', id FROM orders WHERE merged_into = ?`
+
+func (r reads) holdsWhere(ctx context.Context, cond string, args ...any) ([]models.Hold, error) {
+	var rows []holdRow
+	if err := r.rows(ctx, &rows, openHolds+" AND "+cond+" ORDER BY h.id", args...); err != nil {
+		return nil, err
+	}
+	var out []models.Hold
+	for _, x := range rows {
+		out = append(out, models.Hold{ID: x.ID, Scope: x.Scope, Subject: x.Subject, Name: x.Name, Reason: x.Reason, By: x.Actor, ByName: x.ActorName,
+			Since: x.Since.UTC(), Until: utc(x.Until), Resumes: x.Resumes})
+	}
+	return out, nil
+}
+
+// HoldsReaching lists the open holds of an order, of its shop and of connections, the
+// oldest first.
+func (r reads) HoldsReaching(ctx context.Context, order, shop int64, connections []int64) ([]models.Hold, error) {
+	return r.holdsWhere(ctx, `(h.scope, h.subject) IN (`+shellsToo+` UNION ALL SELECT 'shop', ?::bigint UNION ALL SELECT 'connection', unnest(?::bigint[]))`,
+		order, order, shop, idList(connections))
+}
+
+// OpenHolds lists the open holds of a target itself: one at most, and one more for
+// each shell that was held when it became part of an order.
+func (r reads) OpenHolds(ctx context.Context, t HoldTarget) ([]models.Hold, error) {
+	if t.Scope == models.HoldOrder {
+		return r.holdsWhere(ctx, `(h.scope, h.subject) IN (`+shellsToo+`)`, t.ID, t.ID)
+	}
+	return r.holdsWhere(ctx, `h.scope = ? AND h.subject = ?`, t.Scope, t.ID)
+}
+
+// holdsOf gives each of some orders the holds that reach it.
+func (r reads) holdsOf(ctx context.Context, orders []*models.Order, give func(i int, h models.Hold)) error {
+	if len(orders) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(orders))
+	for i, o := range orders {
+		ids[i] = o.ID
+	}
+	holds, err := r.holdsWhere(ctx, `(h.scope <> 'order' OR COALESCE(o.merged_into, h.subject) = ANY (?::bigint[]))`, idList(ids))
+	for _, h := range holds {
+		for i, o := range orders {
+			if h.Scope == models.HoldOrder && h.Subject == o.ID || h.Scope == models.HoldShop && h.Subject == o.ShopID ||
+				h.Scope == models.HoldConnection && slices.Contains(o.Connections(), h.Subject) {
+				give(i, h)
+			}
+		}
+	}
+	return err
+}
+
+// SetHold writes a hold of a target that this transaction has locked.
+func (tx *Tx) SetHold(ctx context.Context, h models.Hold) (int64, error) {
+	var id int64
+	err := tx.one(ctx, "", &id, `
+INSERT INTO holds (scope, subject, reason, actor, actor_name, since, until, resumes) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		h.Scope, h.Subject, h.Reason, h.By, h.ByName, tx.Now, nullTime(h.Until), h.Resumes)
+	return id, err
+}
+
+// ReleaseHold ends a hold of a target that this transaction has locked.
+func (tx *Tx) ReleaseHold(ctx context.Context, id int64, by string) error {
+	n, err := tx.changed(ctx, `UPDATE holds SET released_at = ?, released_by = ? WHERE id = ? AND released_at IS NULL`, tx.Now, by, id)
+	if err == nil && n == 0 {
+		return models.Fail(models.Conflict, "error.not_held")
+	}
+	return err
+}
+
+// DueHolds lists the holds that were set to end by themselves and whose time has come,
+// by the database's clock.
+func (r reads) DueHolds(ctx context.Context) ([]models.Hold, error) {
+	return r.holdsWhere(ctx, `h.resumes AND h.until <= now()`)
+}
+
+// reached are the high-risk actions a, of orders o, that a hold of the target stops.
+func (t HoldTarget) reached() (string, []any) {
+	var risky []models.ActionKind
+	for _, k := range models.ActionKinds {
+		if k.HighRisk() {
+			risky = append(risky, k)
+		}
+	}
+	kinds, _ := json.Marshal(risky)
+	cond := `?::jsonb @> to_jsonb(a.kind) AND `
+	switch t.Scope {
+	case models.HoldShop:
+		return cond + `o.shop_id = ?`, []any{string(kinds), t.ID}
+	case models.HoldConnection:
+		return cond + `? IN (o.connection_id, o.money_by, o.goods_by)`, []any{string(kinds), t.ID}
+	}
+	return cond + `o.id = ?`, []any{string(kinds), t.ID}
+}
+
+// BeingSent lists the actions of a target that a hold comes too late for.
+func (r reads) BeingSent(ctx context.Context, t HoldTarget) ([]models.Action, error) {
+	cond, args := t.reached()
+	return r.actionsWhere(ctx, "a.state = 'sending' AND "+cond+" ORDER BY a.id", args...)
+}
+
+// Unsent counts the actions of a target that a hold keeps here.
+func (r reads) Unsent(ctx context.Context, t HoldTarget) (int, error) {
+	cond, args := t.reached()
+	var n int
+	err := r.rows(ctx, &n, `SELECT count(*) FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state IN ('planned', 'waiting') AND `+cond, args...)
+	return n, err
+}
+
+const (
+	resumeFirst  = 5 // are due at once when a hold ends
+	resumeMinute = 60
+)
+
+// Resume makes due what a hold kept here: a few at once, so that somebody can look at
+// them, then the rest at a steady pace, the oldest first.
+func (tx *Tx) Resume(ctx context.Context, t HoldTarget) error {
+	cond, args := t.reached()
+	return tx.exec(ctx, `
+WITH kept AS (
+    SELECT a.id, a.planned_at FROM actions a JOIN orders o ON o.id = a.order_id
+    WHERE a.state IN ('planned', 'waiting') AND NOT a.person AND `+cond+` ORDER BY a.id FOR UPDATE OF a
+), queue AS (
+    SELECT id, row_number() OVER (ORDER BY planned_at, id) AS n FROM kept
+)
+UPDATE actions a SET due_at = GREATEST(a.not_before, now() + make_interval(secs => GREATEST(0, q.n - ?) * 60.0 / ?)) FROM queue q WHERE a.id = q.id`,
+		append(args, resumeFirst, resumeMinute)...)
+}
