@@ -19,7 +19,8 @@ CREATE TABLE actions (
     due_at      timestamptz, -- when somebody has to look at it; while it is being sent, the end of the lease
     tries       integer     NOT NULL DEFAULT 0,
     body        bytea,      -- as it is sent on every try; fixed when it is claimed
-    idempotent  boolean     NOT NULL DEFAULT false, -- of the destination, when it was claimed
+    url         text        NOT NULL DEFAULT '',    -- of the destination, when it was claimed
+    idempotent  boolean     NOT NULL DEFAULT false, -- likewise
     error       text        NOT NULL DEFAULT '',
     receipt     text        NOT NULL DEFAULT '',
     withdrew_id bigint REFERENCES ledger,

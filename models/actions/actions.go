@@ -111,6 +111,9 @@ func (s *Actions) Lookout(ctx context.Context) {
 				}
 			})
 		}
+		if len(due) == lookAt {
+			continue // there are more
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -137,7 +137,8 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 	if err != nil {
 		return err
 	}
-	if again && destination.Mode != models.ByHTTP {
+	if again && (destination.Mode != models.ByHTTP || destination.URL != load.URL || !destination.Idempotent) {
+		// Whoever gets it now knows nothing of the tries before.
 		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.destination_gone"}, "")
 	}
 	if destination.Mode == models.Watch {
@@ -175,7 +176,7 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 			return err
 		}
 	}
-	if out.try, err = tx.ClaimAction(ctx, load.ID, body, destination.Idempotent, lease); err != nil {
+	if out.try, err = tx.ClaimAction(ctx, load.ID, body, destination.Destination, lease); err != nil {
 		return err
 	}
 	out.body = body

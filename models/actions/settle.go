@@ -91,8 +91,8 @@ func (s *Actions) settle(ctx context.Context, c claim, a answer) error {
 // end writes how an action goes on, and opens and closes its cases.
 func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e store.Ending, how string) error {
 	e.Error, e.Receipt = storable(e.Error, maxAnswer), storable(e.Receipt, maxReceipt)
-	if err := tx.EndAction(ctx, load.ID, e); err != nil {
-		return err
+	if err := tx.EndAction(ctx, load.ID, e); err != nil || e.State == models.ActionDone && load.Error == "" {
+		return err // what never failed has no case
 	}
 	order, err := tx.Order(ctx, load.OrderID)
 	if err != nil {

@@ -225,9 +225,13 @@ WHERE order_id = ? AND (state IN ('planned', 'waiting') OR state = 'manual' AND 
 }
 
 // ReleaseAction notes that a person released an action: it waits for nobody any more,
-// but for every other condition.
+// but for every other condition. One that was withdrawn before it was sent is put back,
+// as the same row with the same key.
 func (tx *Tx) ReleaseAction(ctx context.Context, id int64) error {
-	n, err := tx.changed(ctx, `UPDATE actions SET released_at = ?, due_at = now() WHERE id = ? AND state IN ('planned', 'waiting')`, tx.Now, id)
+	n, err := tx.changed(ctx, `
+UPDATE actions SET released_at = ?, due_at = now(), withdrew_id = NULL, done_at = NULL, why = '',
+       state = CASE WHEN state = 'withdrawn' THEN 'planned' ELSE state END
+WHERE id = ? AND (state IN ('planned', 'waiting') OR state = 'withdrawn' AND sent_at IS NULL)`, tx.Now, id)
 	if err == nil && n == 0 {
 		return models.Fail(models.Conflict, "error.action_not_waiting")
 	}

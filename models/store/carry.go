@@ -39,9 +39,11 @@ func (tx *Tx) Rely(ctx context.Context, shop int64, connections []int64) (map[in
 // A Load is an action in the hands of whoever carries it.
 type Load struct {
 	models.Action
-	Due        bool
-	Body       []byte // as it is sent on every try; nil: it was never claimed
-	Idempotent bool   // of the destination that it was claimed for
+	Due  bool
+	Body []byte // as it is sent on every try; nil: it was never claimed
+	// URL and Idempotent are of the destination that it was claimed for.
+	URL        string
+	Idempotent bool
 }
 
 // LockAction locks an action, after its order.
@@ -50,11 +52,12 @@ func (tx *Tx) LockAction(ctx context.Context, id int64) (Load, error) {
 		Row        actionRow `gorm:"embedded"`
 		Due        bool
 		Body       []byte
+		URL        string `gorm:"column:url"`
 		Idempotent bool
 	}
-	err := tx.one(ctx, "error.action_unknown", &row, strings.Replace(actionColumns, "SELECT a.id", "SELECT COALESCE(a.due_at <= now(), false) AS due, a.body, a.idempotent, a.id", 1)+
+	err := tx.one(ctx, "error.action_unknown", &row, strings.Replace(actionColumns, "SELECT a.id", "SELECT COALESCE(a.due_at <= now(), false) AS due, a.body, a.url, a.idempotent, a.id", 1)+
 		" WHERE a.id = ? FOR UPDATE OF a", id)
-	return Load{Action: row.Row.action(), Due: row.Due, Body: row.Body, Idempotent: row.Idempotent}, err
+	return Load{Action: row.Row.action(), Due: row.Due, Body: row.Body, URL: row.URL, Idempotent: row.Idempotent}, err
 }
 
 // A Surroundings is what an order's conditions depend on beside the order itself.
@@ -124,11 +127,11 @@ func (tx *Tx) RestAction(ctx context.Context, id int64, state models.ActionState
 
 // ClaimAction marks an action that this transaction has locked as being sent, until a
 // lease runs out. It answers the number of the try.
-func (tx *Tx) ClaimAction(ctx context.Context, id int64, body []byte, idempotent bool, lease time.Duration) (int, error) {
+func (tx *Tx) ClaimAction(ctx context.Context, id int64, body []byte, d models.Destination, lease time.Duration) (int, error) {
 	var try int
 	err := tx.one(ctx, "error.action_unknown", &try, `
-UPDATE actions SET state = 'sending', why = '', body = ?, idempotent = ?, due_at = now() + make_interval(secs => ?), tries = tries + 1, sent_at = COALESCE(sent_at, ?)
-WHERE id = ? RETURNING tries`, body, idempotent, lease.Seconds(), tx.Now, id)
+UPDATE actions SET state = 'sending', why = '', body = ?, url = ?, idempotent = ?, due_at = now() + make_interval(secs => ?), tries = tries + 1, sent_at = COALESCE(sent_at, ?)
+WHERE id = ? RETURNING tries`, body, d.URL, d.Idempotent, lease.Seconds(), tx.Now, id)
 	return try, err
 }
 

@@ -157,7 +157,7 @@ func TestAHoldAgainstAClaim(t *testing.T) {
 							return err
 						}
 						claimed = true
-						_, err = tx.ClaimAction(ctx, action, []byte("{}"), true, time.Minute)
+						_, err = tx.ClaimAction(ctx, action, []byte("{}"), models.Destination{Idempotent: true}, time.Minute)
 						return err
 					})
 					if err != nil {

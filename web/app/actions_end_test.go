@@ -12,6 +12,7 @@ import (
 	"counterfoil/models/actions"
 	"counterfoil/models/platform/sandbox"
 	"counterfoil/models/staff"
+	"counterfoil/models/store"
 )
 
 // paid is an order of the shop that is paid.
@@ -235,12 +236,68 @@ func TestReportedOnlyMovesPromiseNothing(t *testing.T) {
 	}
 }
 
-func TestListsOfActions(t *testing.T) {
+func TestADisputeThatWasWonLetsAPersonPutItBack(t *testing.T) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
+	s := newSink(t)
+	r.live("hk", s, true, models.FulfillmentInstruction)
+	id := r.pausedInstruction()
+	r.postAll("hk", must(r.shop.OpenDispute(id))...)
+	a := r.becomes(models.ActionWithdrawn, "dispute")
+	r.exec(`UPDATE holds SET released_at = now(), released_by = 'console'`)
+	r.postAll("hk", must(r.shop.ResolveDispute(id, "WON"))...)
+	r.settled()
+	if r.instruction().State != "withdrawn" || s.count() != 0 {
+		t.Fatalf("it came back by itself: %+v", r.instruction())
+	}
+	put := func() error {
+		return r.app.store.Tx(t.Context(), func(tx *store.Tx) error {
+			var n int64
+			if _, err := fmt.Sscan(a.ID, &n); err != nil {
+				return err
+			}
+			return tx.ReleaseAction(t.Context(), n)
+		})
+	}
+	if err := put(); err != nil {
+		t.Fatal(err)
+	}
+	if b := r.becomes(models.ActionDone, ""); b.ID != a.ID || s.count() != 1 {
+		t.Errorf("%d calls, %+v", s.count(), b)
+	}
+	if err := put(); models.CodeOf(err) != models.Conflict {
+		t.Errorf("put back after it was sent: %v", err)
+	}
+}
+
+func TestADestinationThatChangesBetweenTwoTries(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil)
+	s, next := newSink(t), newSink(t)
+	s.answer = func(w http.ResponseWriter, _ call, _ int) { cut(w) }
+	r.live("hk", s, true, models.FulfillmentInstruction)
+	r.paid()
+	r.wait("it was tried", func() bool { return s.count() > 0 })
+	r.live("hk", next, true, models.FulfillmentInstruction)
+	r.becomes(models.ActionUnclear, "")
+	if next.count() != 0 {
+		t.Errorf("%d calls at the new one", next.count())
+	}
+}
+
+func TestListsOfActions(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil).withReceipts(false)
 	id := r.paid()
 	r.settled()
 	o, _ := r.order(gid(id))
+	till := r.holding(staff.NewToken{Name: "till", Role: models.Service, Shops: []string{"till"}, Scopes: []models.Scope{models.ScopeRead, models.ScopeReceipt}})
+	if len(till.actions()) != 0 {
+		t.Error("another shop's actions are shown")
+	}
+	if code := till.callWith(http.MethodPost, "/api/v1/actions/"+r.instruction().ID+"/receipt", `{}`, nil); code != http.StatusNotFound {
+		t.Errorf("another shop's action: %d", code)
+	}
 	for query, want := range map[string]int{"": 3, "?state=watched": 3, "?state=done": 0, "?kind=invoice": 1, "?order=" + o.ID: 3, "?order=999": 0, "?limit=2": 2} {
 		var list struct {
 			Items []seenAction
