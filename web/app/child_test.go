@@ -44,7 +44,7 @@ type child struct {
 // startChild is a rig whose program is a process that can be killed.
 func startChild(t testing.TB) *child {
 	t.Helper()
-	r := &rig{t: t, clock: &clock{}, dsn: storetest.New(t), key: seal.New()}
+	r := &rig{t: t, waits: patience, clock: &clock{}, dsn: storetest.New(t), key: seal.New()}
 	keys, err := keysOf(config.Database{Key: r.key})
 	if err != nil {
 		t.Fatal(err)
