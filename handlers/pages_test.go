@@ -215,11 +215,12 @@ func connectionFiles() []models.ConnectionFile {
 		{
 			ID: shopConn, Slug: "hk-main", Platform: models.Shopify, Account: "harbourpine-hk.myshopify.com", ShopName: "Harbour & Pine, Hong Kong", API: models.APIDownState,
 			APISince: before(21 * time.Minute), APIError: "503 Service Unavailable", HasAPI: true, Rejected: 41, Events24: 1402, LastEvent: before(3 * time.Minute), Oldest: before(17 * time.Minute), Calls30: 41208, OpenExc: 3,
-			Secrets:    []models.SecretView{{Fingerprint: "1f2e3d4c", Added: before(900 * time.Hour), LastMatched: before(3 * time.Minute)}, {Fingerprint: "99aa88bb", Added: before(time.Hour)}},
-			Rejections: []models.Rejection{{At: before(time.Hour), RequestID: "abcdefghij", Reason: "signature_wrong", Cause: "other_connection", Detail: "tw-main", Size: 4812, Headers: []string{"X-Shopify-Topic", "X-Shopify-Hmac-Sha256", "X-Shopify-Shop-Domain"}}},
-			Topics:     []models.TopicCount{{Topic: "products/update", Count: 9120, Last: before(time.Minute), Known: true}, {Topic: "orders/teleported", Count: 2, Last: before(time.Hour)}},
-			Notes:      []models.Note{{Key: "note.shopify.window", Args: []string{"60"}, At: before(time.Hour)}, {Key: "note.shopify.scope_missing", Args: []string{"read_returns"}, Warn: true, At: before(time.Hour)}},
-			Effective:  []models.Setting{{Name: "sweep_every", Value: "10m"}, {Name: "api_version", Value: "2026-10", Set: true}},
+			Secrets: []models.SecretView{{Fingerprint: "1f2e3d4c", Added: before(900 * time.Hour), LastMatched: before(3 * time.Minute)}, {Fingerprint: "99aa88bb", Added: before(time.Hour)}},
+			Rejections: []models.Rejection{{At: before(time.Hour), RequestID: "abcdefghij", Reason: "signature_wrong", Cause: "other_connection", Detail: "tw-main", Size: 4812, Headers: []string{"X-Shopify-Topic", "X-Shopify-Hmac-Sha256", "X-Shopify-Shop-Domain"}},
+				{At: before(2 * time.Hour), RequestID: "klmnopqrst", Reason: "signature_wrong", Cause: "other_connection", Size: 102}},
+			Topics:    []models.TopicCount{{Topic: "products/update", Count: 9120, Last: before(time.Minute), Known: true}, {Topic: "orders/teleported", Count: 2, Last: before(time.Hour)}},
+			Notes:     []models.Note{{Key: "note.shopify.window", Args: []string{"60"}, At: before(time.Hour)}, {Key: "note.shopify.scope_missing", Args: []string{"read_returns"}, Warn: true, At: before(time.Hour)}},
+			Effective: []models.Setting{{Name: "sweep_every", Value: "10m"}, {Name: "api_version", Value: "2026-10", Set: true}},
 		},
 		{
 			ID: rrConn, Slug: "counter", Platform: models.ReceiptRoller, Account: "org_77", ShopName: "Causeway Bay counter", API: models.APINone, LastEvent: before(30 * time.Hour), Budget: 1000, Calls30: 212,
