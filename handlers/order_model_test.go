@@ -225,6 +225,7 @@ func TestEveryReasonAndCauseHasItsWords(t *testing.T) {
 		platform.CauseReencoded, platform.CauseCutShort, platform.CauseAdminKey, platform.CauseOtherShop, platform.CauseMalformed} {
 		keys = append(keys, "refusal."+string(c))
 	}
+	keys = append(keys, "refusal."+string(platform.CauseOtherConnection)+"_elsewhere")
 	for _, key := range keys {
 		if locale.New(locale.English, hongKong, moment).T(key) == key {
 			t.Errorf("%s has no words", key)

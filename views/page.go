@@ -3,6 +3,7 @@
 package views
 
 import (
+	"context"
 	"time"
 
 	"counterfoil/models"
@@ -69,4 +70,13 @@ type entry struct {
 var navigation = [][]entry{
 	{{"orders", "/orders", "o", models.OrdersRead}, {"events", "/events", "e", models.EventsRead}},
 	{{"connections", "/connections", "c", models.ConnectionsRead}, {"rules", "/rules", "r", models.RulesRead}},
+}
+
+// refusal is the likely cause of a refused request. A connection of another shop has
+// no name here.
+func refusal(ctx context.Context, r models.Rejection) string {
+	if r.Cause == "other_connection" && r.Detail == "" {
+		return locale.T(ctx, "refusal.other_connection_elsewhere")
+	}
+	return locale.T(ctx, "refusal."+r.Cause, r.Detail)
 }
