@@ -36,6 +36,18 @@ const (
 	// Holds of a whole connection or shop.
 	ConnectionsHold    Permission = "connections.hold"
 	ConnectionsRelease Permission = "connections.release"
+	// Ask for a release, a replacement or a message once more; decide on it.
+	ActionsRequest Permission = "actions.request"
+	ActionsDecide  Permission = "actions.decide"
+	// Ask for a kind of action to be made live, or agree.
+	ActionsLive  Permission = "actions.live"
+	PoliciesRead Permission = "policies.read"
+	PoliciesEdit Permission = "policies.edit"
+	// Say why a second payment or refund is right.
+	OrdersExplain Permission = "orders.explain"
+	// Look through a platform's recent objects for how they name their orders.
+	ConnectionsFind Permission = "connections.find"
+	ConnectionsEdit Permission = "connections.edit"
 )
 
 // A Scope limits what a token may be used for.
@@ -69,10 +81,19 @@ var grants = map[Permission][]Role{
 
 	ConnectionsHold:    {Support, Manager, Admin},
 	ConnectionsRelease: {Manager},
+
+	ActionsRequest:  {Support, Manager},
+	ActionsDecide:   {Support, Manager},
+	ActionsLive:     {Manager, Admin},
+	PoliciesRead:    {Support, Manager, Admin, Auditor},
+	PoliciesEdit:    {Manager},
+	OrdersExplain:   {Support, Manager},
+	ConnectionsFind: {Manager, Admin},
+	ConnectionsEdit: {Admin},
 }
 
 // leads are the permissions that support have only with the grant of a shift lead.
-var leads = map[Permission]bool{ConnectionsHold: true}
+var leads = map[Permission]bool{ConnectionsHold: true, ActionsDecide: true, OrdersExplain: true}
 
 // scopesFor says which scopes of a token open a permission.
 var scopesFor = map[Permission][]Scope{
@@ -82,11 +103,19 @@ var scopesFor = map[Permission][]Scope{
 	OrdersRelease:      {ScopeWrite},
 	ConnectionsHold:    {ScopeWrite},
 	ConnectionsRelease: {ScopeWrite},
+	ActionsRequest:     {ScopeWrite, ScopePropose},
+	ActionsDecide:      {ScopeApprove},
+	ActionsLive:        {ScopeApprove},
+	PoliciesEdit:       {ScopeWrite},
+	OrdersExplain:      {ScopeWrite},
+	ConnectionsFind:    {ScopeWrite},
+	ConnectionsEdit:    {ScopeWrite},
 }
 
 // Permissions lists every permission that can be granted.
 var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, OrdersHold, OrdersRelease, EventsRead, ConnectionsRead, ConnectionsHold,
-	ConnectionsRelease, RulesRead, ActionsRead, ActionsReceipt}
+	ConnectionsRelease, ConnectionsFind, ConnectionsEdit, RulesRead, ActionsRead, ActionsReceipt, ActionsRequest, ActionsDecide, ActionsLive,
+	PoliciesRead, PoliciesEdit, OrdersExplain}
 
 // Granted lists the roles that have a permission.
 func Granted(p Permission) []Role { return grants[p] }

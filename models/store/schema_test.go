@@ -138,6 +138,11 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"actions_state_check":         text(models.ActionStates),
 		"destinations_kind_check":     text(models.ActionKinds),
 		"destinations_mode_check":     text(models.DestinationModes),
+		"action_rules_occasion_check": text(models.Occasions),
+		"action_rules_kind_check":     text(models.ActionKinds),
+		"requests_kind_check":         text(models.RequestKinds),
+		"requests_state_check":        text(models.RequestStates),
+		"requests_action_kind_check":  text(models.ActionKinds),
 	}
 	for _, axis := range models.Axes {
 		want["orders_"+string(axis)+"_check"] = text(models.States[axis])

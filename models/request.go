@@ -1,0 +1,69 @@
+package models
+
+import "time"
+
+// A RequestKind is something that one person asks for and another one decides.
+type RequestKind string
+
+const (
+	RequestRelease     RequestKind = "release"     // of an action that waits for people
+	RequestReplacement RequestKind = "replacement" // a wanted second shipment
+	RequestAgain       RequestKind = "again"       // a message once more
+	RequestLive        RequestKind = "live"        // a kind of action gets a destination
+)
+
+// RequestKinds lists all kinds; the schema has the same list.
+var RequestKinds = []RequestKind{RequestRelease, RequestReplacement, RequestAgain, RequestLive}
+
+// A RequestState says how a request stands.
+type RequestState string
+
+const (
+	RequestProposed  RequestState = "proposed"
+	RequestApplied   RequestState = "applied"
+	RequestRejected  RequestState = "rejected"
+	RequestWithdrawn RequestState = "withdrawn"
+	RequestExpired   RequestState = "expired"
+	RequestStale     RequestState = "stale" // what it was about moved
+)
+
+// RequestStates lists all states; the schema has the same list.
+var RequestStates = []RequestState{RequestProposed, RequestApplied, RequestRejected, RequestWithdrawn, RequestExpired, RequestStale}
+
+// A Request is what one person asks for, and what others decided.
+type Request struct {
+	ID         int64
+	Kind       RequestKind
+	State      RequestState
+	Subject    string
+	ShopID     int64
+	Shop       string // slug
+	OrderID    int64  // 0: it is about no order
+	OrderName  string
+	ActionID   int64 // what is released, or sent again; 0: none
+	ActionKind ActionKind
+	Code       string // reason code
+	Reason     string
+	Terms      string // JSON: what else was asked for
+	Seen       string // digest of the facts that the proposer saw
+	Needs      int    // approvals
+	By         string // actor who proposed it
+	ByName     string
+	ByRole     Role
+	At         time.Time
+	Expires    time.Time
+	DecidedBy  string
+	Decider    string
+	Decided    time.Time
+	Note       string
+	Made       int64 // the action that came of it, 0: none
+	Approvals  []Approval
+}
+
+// An Approval is one person's yes.
+type Approval struct {
+	By   string
+	Name string
+	Role Role
+	At   time.Time
+}
