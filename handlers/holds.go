@@ -157,7 +157,7 @@ func (h Holds) hold(find finder) web.HandlerFunc {
 		if err := c.ShouldBind(&in); err != nil {
 			return models.Fail(models.Invalid, "error.invalid").Because(err)
 		}
-		m := views.HoldFormModel{Reason: in.Reason, Until: in.Until, Chosen: in.Resumes, Errors: map[string]locale.Text{}}
+		m := views.HoldFormModel{Reason: in.Reason, Until: in.Until, Chosen: in.Resumes, Errors: views.FieldErrors{}}
 		until, ok := typedTime(in.Until, web.Zone(c))
 		if !ok {
 			m.Errors["until"] = locale.Say("error.hold_time")
