@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"counterfoil/models"
+	"counterfoil/models/actions"
 	"counterfoil/models/connect"
 	"counterfoil/models/platform/sandbox"
 	"counterfoil/models/staff"
@@ -134,6 +135,9 @@ func (d *demo) settle(ctx context.Context, set config.Serve, seed uint64) error 
 			return err
 		}
 	}
+	if err := d.destinations(ctx); err != nil {
+		return err
+	}
 	if config.Loopback(set.Addr) {
 		d.password = demoPassword
 	}
@@ -147,6 +151,21 @@ func (d *demo) settle(ctx context.Context, set config.Serve, seed uint64) error 
 	var err error
 	d.token, _, err = d.app.staff.AddToken(ctx, commandLine, staff.NewToken{Name: "demonstration", User: "manager@harbourpine.example", Age: 24 * time.Hour})
 	return err
+}
+
+// destinations makes one kind of each way: Hong Kong's instructions go to the town's
+// warehouse, Taiwan's to a list of work, and everything else is watched.
+func (d *demo) destinations(ctx context.Context) error {
+	warehouse, address := d.town.Warehouse()
+	for _, in := range []actions.Setup{
+		{Shop: "hk", Kind: models.FulfillmentInstruction, Mode: models.ByHTTP, URL: address + "/instructions", Idempotent: true, Hosts: []string{"127.0.0.1"}, Secret: warehouse.Secret},
+		{Shop: "tw", Kind: models.FulfillmentInstruction, Mode: models.ByHand},
+	} {
+		if err := actions.SetDestination(ctx, d.app.store, d.app.keys, commandLine.ID(), in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // address is where people and the town reach the console.

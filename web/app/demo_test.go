@@ -166,6 +166,7 @@ func TestDemoShowsEveryState(t *testing.T) {
 	if !demoLinked(t, d) {
 		t.Error("no order of the shop has its payment at Stripe")
 	}
+	demoSends(t, d)
 
 	var failed struct {
 		Items []struct{ ID, Topic, Error string }
@@ -183,6 +184,35 @@ func TestDemoShowsEveryState(t *testing.T) {
 		u, err := url.Parse(c.APIURL)
 		if err != nil || !config.Loopback(u.Host) || !c.Demo {
 			t.Errorf("%s asks %q, which may be a real platform; demo %t", c.Slug, c.APIURL, c.Demo)
+		}
+	}
+}
+
+// demoSends waits until follow-ups went every way that the demonstration has: what the
+// warehouse took is exactly what it is said to have taken.
+func demoSends(t *testing.T, d *demo) {
+	t.Helper()
+	warehouse, _ := d.town.Warehouse()
+	for end := time.Now().Add(patience); ; <-time.After(200 * time.Millisecond) {
+		taken := warehouse.Slips()
+		ways := map[string]int{}
+		var done, byHand struct {
+			Items []struct{ Shop, Kind, State, Receipt string }
+		}
+		demoAsk(t, d, "/api/v1/actions?state=done&limit=200", &done)
+		for _, a := range done.Items {
+			if a.Shop != "hk" || a.Kind != string(models.FulfillmentInstruction) || !strings.HasPrefix(a.Receipt, "WH-") {
+				t.Errorf("done is %+v", a)
+			}
+			ways["sent"]++
+		}
+		demoAsk(t, d, "/api/v1/actions?state=manual", &byHand)
+		ways["by hand"] = len(byHand.Items)
+		if ways["sent"] > 0 && ways["by hand"] > 0 && ways["sent"] <= warehouse.Slips() && ways["sent"] >= taken {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%v, the warehouse took %d", ways, taken)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Town struct {
 	hkTill, web    *till
 	counter        *counter
 	posts          []*post
+	warehouse      *Warehouse
+	warehouseURL   string // on loopback; empty until Start
 
 	numbers   int // of orders in Taiwan
 	trackings int
@@ -81,6 +84,8 @@ func NewTown(now func() time.Time, seed uint64) *Town {
 	t.web = t.stripe("stripe-web", "web", "acct_1HarbourPineWeb")
 	t.counter = t.receipts("rr-counter", "counter", "harbourpine", "HKD")
 	t.posts = []*post{t.hkMain.post, t.twMain.post, t.hkTill.post, t.web.post, t.counter.post}
+	key := sha256.Sum256(fmt.Appendf(nil, "%d/warehouse", seed))
+	t.warehouse = NewWarehouse("whsec_" + base64.StdEncoding.EncodeToString(key[:]))
 	return t
 }
 
@@ -147,22 +152,34 @@ func (t *Town) receipts(slug, shop, organization, currency string) *counter {
 
 // Start lets the platforms listen on free ports of 127.0.0.1 until the context ends.
 func (t *Town) Start(ctx context.Context) error {
+	var err error
 	for _, p := range t.posts {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("sandbox: %s can't listen: %w", p.Slug, err)
+		if p.APIURL, err = t.listen(ctx, p.Slug, p.api); err != nil {
+			return err
 		}
-		server := &http.Server{Handler: p.api, ReadHeaderTimeout: 10 * time.Second}
-		p.APIURL = "http://" + l.Addr().String()
-		go func() {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				t.trouble(fmt.Errorf("sandbox: %s stopped: %w", p.Slug, err))
-			}
-		}()
-		context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody is left to hear of it
 	}
-	return nil
+	t.warehouseURL, err = t.listen(ctx, "warehouse", t.warehouse)
+	return err
 }
+
+// listen serves until the context ends, and answers where.
+func (t *Town) listen(ctx context.Context, name string, h http.Handler) (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("sandbox: %s can't listen: %w", name, err)
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.trouble(fmt.Errorf("sandbox: %s stopped: %w", name, err))
+		}
+	}()
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody is left to hear of it
+	return "http://" + l.Addr().String(), nil
+}
+
+// Warehouse is where the town's goods lie, with its address and its signing secret.
+func (t *Town) Warehouse() (w *Warehouse, address string) { return t.warehouse, t.warehouseURL }
 
 // Connections are the town's accounts, in the order in which they are to be connected.
 func (t *Town) Connections() []TownConnection {
