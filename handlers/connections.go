@@ -39,7 +39,7 @@ func (h Connections) list(c *gin.Context) error {
 			base = "https://" + c.Request.Host
 		}
 	}
-	return web.Render(c, http.StatusOK, views.Connections(web.Page(c, locale.T(ctx, "nav.connections"), "connections"), connectionsModel(files, base, web.Actor(c), web.Now(c))))
+	return web.Render(c, http.StatusOK, views.Connections(web.Page(c, locale.T(ctx, "nav.connections"), "connections").WithoutPauses(), connectionsModel(files, base, web.Actor(c), web.Now(c))))
 }
 
 // connectionsModel works out the page of connections.

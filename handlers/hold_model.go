@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -16,7 +15,7 @@ import (
 func holdModels(holds []models.Hold, platform models.Platform, deep []views.DeepLink, now time.Time) []views.HoldModel {
 	var list []views.HoldModel
 	for _, h := range holds {
-		list = append(list, views.HoldModel{Said: holdSaid(h), Next: holdNext(h, now)})
+		list = append(list, views.HoldModel{Said: views.HoldSaid(h), Next: views.HoldNext(h, now)})
 	}
 	if len(list) > 0 {
 		list[0].Reach = locale.Say("hold.reach", platform)
@@ -25,28 +24,6 @@ func holdModels(holds []models.Hold, platform models.Platform, deep []views.Deep
 		}
 	}
 	return list
-}
-
-// holdSaid says who paused what, since when and why.
-func holdSaid(h models.Hold) locale.Text {
-	by, reason := cmp.Or(h.ByName, h.By), strings.TrimRight(h.Reason, " .。")
-	if h.Scope == models.HoldOrder {
-		return locale.Say("hold.by", by, h.Since, reason)
-	}
-	return locale.Say("hold.by_all", by, h.Since, reason, h.Name)
-}
-
-// holdNext says when a pause is looked at again.
-func holdNext(h models.Hold, now time.Time) locale.Text {
-	switch {
-	case h.Until.IsZero():
-		return locale.Text{}
-	case h.Resumes:
-		return locale.Say("hold.resumes", h.Until)
-	case h.Asks(now):
-		return locale.Say("hold.due", h.Until)
-	}
-	return locale.Say("hold.review", h.Until)
 }
 
 func holdsScope(holds []models.Hold, s models.HoldScope) bool {

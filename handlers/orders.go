@@ -77,7 +77,7 @@ func (h Orders) show(c *gin.Context) error {
 		return web.SeeOther(c, orderPath(f.ID))
 	}
 	m := orderModel(f, actor, web.Now(c))
-	return web.Render(c, http.StatusOK, views.OrderFile(web.Page(c, m.Name, "orders"), m))
+	return web.Render(c, http.StatusOK, views.OrderFile(web.Page(c, m.Name, "orders").WithoutPauses(), m))
 }
 
 func (h Orders) resync(c *gin.Context) error {
@@ -220,7 +220,7 @@ func orderLine(r models.OrderRow) views.OrderLine {
 		Shown: r.Shown, Announced: r.Announced, Test: r.Test, Unresolved: r.Events + r.Exceptions, Urgent: r.Urgent,
 	}
 	if len(r.Holds) > 0 {
-		l.Paused = holdSaid(r.Holds[0])
+		l.Paused = views.HoldSaid(r.Holds[0])
 	}
 	if r.Announced {
 		if r.Said != nil {

@@ -4,6 +4,7 @@ package views
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"counterfoil/models"
@@ -30,13 +31,22 @@ func (p Page) May(perm models.Permission) bool { return p.Actor.May(perm) }
 // SignedIn tells whether somebody is.
 func (p Page) SignedIn() bool { return p.Actor.StaffID != 0 }
 
-// A Strip says that a platform can't be asked, or limits our requests.
+// A Strip says what concerns every page: that a platform can't be asked or limits our
+// requests, or that a whole connection or shop is paused.
 type Strip struct {
 	Connection string // slug
 	Platform   models.Platform
 	State      models.APIState
 	Since      time.Time
 	Waiting    int64 // orders with an unprocessed event there
+	// Hold is the pause, where the strip is about one.
+	Hold *models.Hold
+}
+
+// WithoutPauses is a page that shows what is paused by itself.
+func (p Page) WithoutPauses() Page {
+	p.Strips = slices.DeleteFunc(slices.Clone(p.Strips), func(s Strip) bool { return s.Hold != nil })
+	return p
 }
 
 // A Flash is a sentence about what was just done.

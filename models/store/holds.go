@@ -108,6 +108,12 @@ func (r reads) OpenHolds(ctx context.Context, t HoldTarget) ([]models.Hold, erro
 	return r.holdsWhere(ctx, `h.scope = ? AND h.subject = ?`, t.Scope, t.ID)
 }
 
+// WideHolds lists the open holds of whole connections and shops, of some shops or
+// (empty) of all.
+func (r reads) WideHolds(ctx context.Context, shops []int64) ([]models.Hold, error) {
+	return r.holdsWhere(ctx, `h.scope <> 'order' AND (?::bigint[] = '{}' OR COALESCE(c.shop_id, s.id) = ANY (?::bigint[]))`, idList(shops), idList(shops))
+}
+
 // holdsOf gives each of some orders the holds that reach it.
 func (r reads) holdsOf(ctx context.Context, orders []*models.Order, give func(i int, h models.Hold)) error {
 	if len(orders) == 0 {

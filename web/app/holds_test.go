@@ -2,7 +2,11 @@ package app
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,5 +163,58 @@ func TestAPauseEndsByItselfWhereThatWasChosen(t *testing.T) {
 	r.scan(&open, `SELECT count(*) FROM holds WHERE scope = 'shop' AND released_at IS NULL AND until < now()`)
 	if open != 1 {
 		t.Error("a pause that only asks ended by itself")
+	}
+}
+
+// A pause of a whole shop or connection stands on every page of whoever sees the shop.
+func TestEveryPageSaysWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil).withReceipts(true)
+	ctx := context.Background()
+	for name, shop := range map[string]string{"hk": "hk", "till": "till"} {
+		if _, err := r.app.staff.AddAccount(ctx, commandLine, staff.NewAccount{Email: name + "@shop.example", Name: name, Role: models.Support, Password: "a-long-password", Shops: []string{shop}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := r.app.book.Slug(ctx, "hk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boss := models.Actor{StaffID: 1, Role: models.Manager, Name: "Ng"}
+	for _, p := range []casework.Pause{{Scope: models.HoldShop, Subject: conn.ShopID, Reason: "the cellar is flooded"},
+		{Scope: models.HoldConnection, Subject: conn.ID, Reason: "two of everything"}} {
+		if _, err := r.app.holds.Hold(ctx, boss, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, told := range map[string]int{"hk": 1, "till": 0} {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Jar: jar}
+		page := func(res *http.Response, err error) string {
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			b, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %d %v", res.Request.URL.Path, res.StatusCode, err)
+			}
+			return string(b)
+		}
+		first := page(client.PostForm(r.base+"/login", url.Values{"email": {name + "@shop.example"}, "password": {"a-long-password"}}))
+		pages := map[string]string{"/orders": first}
+		for _, path := range []string{"/events", "/rules", "/connections"} {
+			pages[path] = page(client.Get(r.base + path))
+		}
+		for path, text := range pages {
+			for _, reason := range []string{"the cellar is flooded", "two of everything"} {
+				if got := strings.Count(text, reason); (got > 0) != (told > 0) || path != "/connections" && got != told {
+					t.Errorf("%s on %s reads %d times that %s", name, path, got, reason)
+				}
+			}
+		}
 	}
 }

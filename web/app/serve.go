@@ -191,7 +191,8 @@ func (a *App) announces(ctx context.Context) bool {
 	return err == nil
 }
 
-// strips are the platforms of an actor's shops that can't be asked now.
+// strips are the platforms of an actor's shops that can't be asked now, and what of
+// them is paused as a whole.
 func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, error) {
 	var out []views.Strip
 	for _, c := range a.book.All() {
@@ -204,7 +205,16 @@ func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, er
 		}
 		out = append(out, views.Strip{Connection: c.Slug, Platform: c.Platform, State: c.APIState, Since: c.APISince, Waiting: waiting})
 	}
-	return out, nil
+	holds, err := a.store.WideHolds(ctx, actor.Shops)
+	for _, h := range holds {
+		for _, c := range a.book.All() {
+			if h.Scope == models.HoldConnection && c.ID == h.Subject || h.Scope == models.HoldShop && c.ShopID == h.Subject {
+				out = append(out, views.Strip{Connection: c.Slug, Hold: &h})
+				break
+			}
+		}
+	}
+	return out, err
 }
 
 func (a *App) ready(ctx context.Context) error {
