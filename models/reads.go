@@ -147,6 +147,7 @@ type ConnectionFile struct {
 	APIError   string
 	History    []HealthPeriod // of the API, the present state first
 	HasAPI     bool
+	Labels     bool // its payments name their orders in a field that the merchant chose
 	Secrets    []SecretView
 	Rejections []Rejection
 	Rejected   int64 // all, ever

@@ -170,6 +170,13 @@ UPDATE events SET due_at = now() WHERE id = (
 	return n > 0, err
 }
 
+// ConnectionVersion counts the changes of a connection that an admin made.
+func (r reads) ConnectionVersion(ctx context.Context, connection int64) (int64, error) {
+	var n int64
+	err := r.rows(ctx, &n, `SELECT version FROM connections WHERE id = ?`, connection)
+	return n, err
+}
+
 // HasOrders tells whether a connection's objects have become orders.
 func (r reads) HasOrders(ctx context.Context, connection int64) (bool, error) {
 	var has bool
