@@ -21,6 +21,7 @@ type OrderQuery struct {
 	Verification Check
 	Announced    bool
 	Unresolved   bool
+	Paused       bool // a hold reaches it: its own, its connection's, its shop's
 	Test         bool // test orders too; they are left out otherwise
 	Whole        bool // objects and ledger of each order too
 	Cursor       string

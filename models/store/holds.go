@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -129,6 +130,29 @@ func (r reads) holdsOf(ctx context.Context, orders []*models.Order, give func(i 
 	return err
 }
 
+// paused filters orders by the holds that reach them. The few open ones are read first:
+// a list of orders is then found by their ids, not by asking every order.
+func (r reads) paused(ctx context.Context, w *where) error {
+	holds, err := r.holdsWhere(ctx, "true")
+	if err != nil {
+		return err
+	}
+	held := map[models.HoldScope][]int64{}
+	for _, h := range holds {
+		held[h.Scope] = append(held[h.Scope], h.Subject)
+	}
+	conds, args := []string{"o.id = ANY (?::bigint[])"}, []any{idList(held[models.HoldOrder])}
+	if ids := held[models.HoldShop]; len(ids) > 0 {
+		conds, args = append(conds, "o.shop_id = ANY (?::bigint[])"), append(args, idList(ids))
+	}
+	if ids := idList(held[models.HoldConnection]); len(held[models.HoldConnection]) > 0 {
+		conds = append(conds, "o.connection_id = ANY (?::bigint[])", "o.money_by = ANY (?::bigint[])", "o.goods_by = ANY (?::bigint[])")
+		args = append(args, ids, ids, ids)
+	}
+	w.and("("+strings.Join(conds, " OR ")+")", args...)
+	return nil
+}
+
 // SetHold writes a hold of a target that this transaction has locked.
 func (tx *Tx) SetHold(ctx context.Context, h models.Hold) (int64, error) {
 	var id int64
@@ -178,11 +202,37 @@ func (r reads) BeingSent(ctx context.Context, t HoldTarget) ([]models.Action, er
 	return r.actionsWhere(ctx, "a.state = 'sending' AND "+cond+" ORDER BY a.id", args...)
 }
 
+// TakeBack takes the actions of a target off the lists of work, so that nobody ships
+// from there, and lists them. Whoever saw one there may have done it already.
+func (tx *Tx) TakeBack(ctx context.Context, t HoldTarget) ([]models.Action, error) {
+	cond, args := t.reached()
+	var ids []int64
+	if err := tx.rows(ctx, &ids, `
+WITH listed AS (
+    SELECT a.id FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state = 'manual' AND `+cond+` ORDER BY a.id FOR UPDATE OF a
+)
+UPDATE actions a SET state = 'waiting', why = 'no_hold', due_at = now() + make_interval(secs => ?) FROM listed WHERE a.id = listed.id RETURNING a.id`,
+		append(args, heldLook.Seconds())...); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return tx.actionsWhere(ctx, "a.id = ANY (?::bigint[]) ORDER BY a.id", idList(ids))
+}
+
+// heldLook is when what a hold keeps looks by itself. Its end makes it due.
+const heldLook = time.Minute
+
+// WasListed tells whether an action was on a list of work.
+func (r reads) WasListed(ctx context.Context, action int64) (bool, error) {
+	var was bool
+	err := r.rows(ctx, &was, `SELECT listed_at IS NOT NULL FROM actions WHERE id = ?`, action)
+	return was, err
+}
+
 // Unsent counts the actions of a target that a hold keeps here.
 func (r reads) Unsent(ctx context.Context, t HoldTarget) (int, error) {
 	cond, args := t.reached()
 	var n int
-	err := r.rows(ctx, &n, `SELECT count(*) FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state IN ('planned', 'waiting') AND `+cond, args...)
+	err := r.rows(ctx, &n, `SELECT count(*) FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state IN `+unsent+` AND `+cond, args...)
 	return n, err
 }
 

@@ -91,7 +91,29 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	if got := reach(order); got != "" {
 		t.Errorf("nothing is held, but %q", got)
 	}
+	paused := func() string {
+		page, err := b.Orders(t.Context(), store.OrderFilter{OrderQuery: models.OrderQuery{Paused: true}, Now: b.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, row := range page.Items {
+			text += row.Ref + " "
+		}
+		return text
+	}
+	if got := paused(); got != "" {
+		t.Errorf("nothing is held, but %q are listed", got)
+	}
+	b.hold(models.HoldOrder, shell)
+	if got := paused(); got != "1 " {
+		t.Errorf("a shell's hold lists %q", got)
+	}
+	b.must(`UPDATE holds SET released_at = now()`)
 	b.hold(models.HoldConnection, pay)
+	if got := paused(); got != "1 " {
+		t.Errorf("a connection's hold lists %q", got)
+	}
 	b.hold(models.HoldOrder, shell)
 	if got := reach(order); got != "connection pay by Wing; order 2 by Wing; " {
 		t.Errorf("reached by %q", got)
@@ -102,6 +124,9 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	b.hold(models.HoldShop, b.shop)
 	if got := reach(other); got != "shop Hong Kong by Wing; " {
 		t.Errorf("the shop's hold: %q", got)
+	}
+	if got := paused(); got != "3 1 " {
+		t.Errorf("a shop's hold lists %q", got)
 	}
 	page, err := b.Orders(t.Context(), store.OrderFilter{Now: b.Now()})
 	if err != nil {
