@@ -87,6 +87,7 @@ type OrderFile struct {
 	Waiting    []Event // unprocessed or needing a person
 	Exceptions []Exception
 	Holds      []Hold   // open ones that reach it
+	Paused     []Hold   // all that have reached it, the newest first, at most 100
 	Actions    []Action // newest first
 }
 

@@ -66,6 +66,11 @@ type holdRow struct {
 	Resumes   bool
 }
 
+func (x holdRow) hold() models.Hold {
+	return models.Hold{ID: x.ID, Scope: x.Scope, Subject: x.Subject, Name: x.Name, Reason: x.Reason, By: x.Actor, ByName: x.ActorName,
+		Since: x.Since.UTC(), Until: utc(x.Until), Resumes: x.Resumes}
+}
+
 // openHolds are the holds in force. The subject of a shell's is the order that the
 // shell became part of.
 const openHolds = `
@@ -87,8 +92,7 @@ func (r reads) holdsWhere(ctx context.Context, cond string, args ...any) ([]mode
 	}
 	var out []models.Hold
 	for _, x := range rows {
-		out = append(out, models.Hold{ID: x.ID, Scope: x.Scope, Subject: x.Subject, Name: x.Name, Reason: x.Reason, By: x.Actor, ByName: x.ActorName,
-			Since: x.Since.UTC(), Until: utc(x.Until), Resumes: x.Resumes})
+		out = append(out, x.hold())
 	}
 	return out, nil
 }
@@ -98,6 +102,37 @@ func (r reads) holdsWhere(ctx context.Context, cond string, args ...any) ([]mode
 func (r reads) HoldsReaching(ctx context.Context, order, shop int64, connections []int64) ([]models.Hold, error) {
 	return r.holdsWhere(ctx, `(h.scope, h.subject) IN (`+shellsToo+` UNION ALL SELECT 'shop', ?::bigint UNION ALL SELECT 'connection', unnest(?::bigint[]))`,
 		order, order, shop, idList(connections))
+}
+
+// holdsOver lists the holds that have reached an order since it is known, also those
+// that ended, the newest first.
+func (r reads) holdsOver(ctx context.Context, o models.Order) ([]models.Hold, error) {
+	var rows []struct {
+		Row          holdRow `gorm:"embedded"`
+		ReleasedAt   *time.Time
+		ReleasedBy   string
+		ReleasedName string
+	}
+	err := r.rows(ctx, &rows, `
+SELECT h.id, h.scope, h.subject, COALESCE(c.slug, NULLIF(s.name, ''), s.slug, '') AS name, h.reason, h.actor, h.actor_name, h.since, h.until, h.resumes,
+       h.released_at, h.released_by, COALESCE(p.name, '') AS released_name
+FROM holds h
+LEFT JOIN connections c ON h.scope = 'connection' AND c.id = h.subject
+LEFT JOIN shops s ON h.scope = 'shop' AND s.id = h.subject
+LEFT JOIN staff p ON h.released_by = 'staff:' || p.id
+WHERE (h.scope, h.subject) IN (`+shellsToo+` UNION ALL SELECT 'shop', ?::bigint UNION ALL SELECT 'connection', unnest(?::bigint[]))
+  AND (h.released_at IS NULL OR h.released_at >= ?)
+ORDER BY h.id DESC LIMIT 100`, o.ID, o.ID, o.ShopID, idList(o.Connections()), o.Created)
+	if err != nil {
+		return nil, err
+	}
+	var out []models.Hold
+	for _, x := range rows {
+		h := x.Row.hold()
+		h.Released, h.ReleasedBy, h.ReleasedName = utc(x.ReleasedAt), x.ReleasedBy, x.ReleasedName
+		out = append(out, h)
+	}
+	return out, nil
 }
 
 // OpenHolds lists the open holds of a target itself: one at most, and one more for

@@ -143,6 +143,20 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	if err != nil || len(file.Holds) != 3 {
 		t.Errorf("the order's page has %+v, %v", file.Holds, err)
 	}
+	// All that have reached it stand in its history; of a hold that ended before, nothing does.
+	b.must(`UPDATE holds SET released_at = now() + interval '1 hour', released_by = 'staff:7' WHERE scope = 'shop'`,
+		fmt.Sprintf(`INSERT INTO holds (scope, subject, reason, actor, since, released_at) VALUES ('shop', %d, 'old', 'staff:7', now() - interval '9 days', now() - interval '8 days')`, b.shop))
+	if file, err = b.OrderFile(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	history := ""
+	for _, h := range file.Paused {
+		history += fmt.Sprintf("%s %s %s %t; ", h.Scope, h.Reason, h.ReleasedBy, h.Released.IsZero())
+	}
+	if history != "shop why staff:7 false; order why  true; connection why  true; order why  false; " {
+		t.Errorf("the history is %q", history)
+	}
+	b.must(`UPDATE holds SET released_at = NULL, released_by = '' WHERE scope = 'shop' AND reason = 'why'`)
 	connections, err := b.ConnectionFiles(t.Context(), nil)
 	if err != nil || len(connections) != 2 || len(connections[0].Holds) != 1 || len(connections[1].Holds) != 2 {
 		t.Errorf("connections: %+v, %v", connections, err)

@@ -367,6 +367,9 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 	if f.Holds, err = r.HoldsReaching(ctx, o.ID, o.ShopID, o.Connections()); err != nil {
 		return f, err
 	}
+	if f.Paused, err = r.holdsOver(ctx, o); err != nil {
+		return f, err
+	}
 	f.Actions, err = r.ActionsOf(ctx, o.ID)
 	return f, err
 }
