@@ -69,5 +69,8 @@ func connectionOffers(f models.ConnectionFile, actor models.Actor, now time.Time
 	if held := scoped(f.Holds, all.scope); len(held) > 0 || actor.MayHold(all.scope) {
 		offers = append(offers, holdOffer(all, held, actor, now))
 	}
+	if o, has := linksOffer(f, actor); has {
+		offers = append(offers, o)
+	}
 	return offers
 }

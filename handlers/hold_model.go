@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -24,6 +25,40 @@ func holdModels(holds []models.Hold, platform models.Platform, deep []views.Deep
 		}
 	}
 	return list
+}
+
+// holdSteps are the pauses that have reached an order, with their ends. One of a
+// connection or a shop that is older than the order reached it from its beginning on.
+func holdSteps(f models.OrderFile, viewer models.Actor) []views.StepModel {
+	var steps []views.StepModel
+	for _, h := range f.Paused {
+		by, reason := cmp.Or(h.ByName, h.By), strings.TrimRight(h.Reason, " .。")
+		set := views.StepModel{At: h.Since, Icon: "held", Kind: "hold", Warn: h.Released.IsZero(), Text: locale.Say("flow.hold.set", by, reason)}
+		end := views.StepModel{At: h.Released, Icon: "send", Kind: "hold", Text: locale.Say("flow.hold.ended"), Cause: locale.Say("flow.hold.since", h.Since)}
+		if h.Scope != models.HoldOrder {
+			set.Text, end.Text = locale.Say("flow.hold.set_all", by, reason, h.Name), locale.Say("flow.hold.ended_all", h.Name)
+		}
+		switch {
+		case h.Until.IsZero():
+			set.Cause = locale.Say("flow.hold.open")
+		case h.Resumes:
+			set.Cause = locale.Say("flow.hold.resumes", h.Until)
+		default:
+			set.Cause = locale.Say("flow.hold.asks", h.Until)
+		}
+		if h.Scope != models.HoldOrder && h.Since.Before(f.Created) {
+			set.At, set.Cause = f.Created, locale.Say("flow.hold.before", h.Since)
+		}
+		steps = append(steps, set)
+		if h.Released.IsZero() {
+			continue
+		}
+		if end.Actor = cmp.Or(h.ReleasedName, actorText(h.ReleasedBy, viewer)); end.Actor == "" {
+			end.Cause = locale.Say("flow.hold.by_itself", h.Since)
+		}
+		steps = append(steps, end)
+	}
+	return steps
 }
 
 func holdsScope(holds []models.Hold, s models.HoldScope) bool {

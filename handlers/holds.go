@@ -175,6 +175,10 @@ func (h Holds) hold(find finder) web.HandlerFunc {
 			web.FlashBad(c, "hold.already")
 		case err != nil:
 			return err
+		case len(held.Sending) > 0 && len(held.Manual) > 0:
+			web.FlashBad(c, "hold.set_both", len(held.Sending), orderNames(held.Sending), len(held.Manual), orderNames(held.Manual))
+		case len(held.Manual) > 0:
+			web.FlashBad(c, "hold.set_listed", len(held.Manual), orderNames(held.Manual))
 		case len(held.Sending) > 0:
 			web.FlashBad(c, "hold.set_late", len(held.Sending), orderNames(held.Sending))
 		default:

@@ -205,6 +205,7 @@ func orderFlow(f models.OrderFile, actor models.Actor) []views.StepModel {
 			Cause: locale.Say("flow.exception." + e.State),
 		})
 	}
+	steps = append(steps, holdSteps(f, actor)...)
 	slices.SortStableFunc(steps, func(a, b views.StepModel) int { return b.At.Compare(a.At) })
 	return steps
 }

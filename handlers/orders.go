@@ -117,7 +117,7 @@ func orderQuery(v url.Values) (models.OrderQuery, error) {
 	q := models.OrderQuery{
 		Connection: v.Get("connection"), Shop: v.Get("shop"), Ref: v.Get("ref"), Text: strings.TrimSpace(models.Half(v.Get("q"))),
 		Verification: models.Check(v.Get("verification")), Cursor: v.Get("cursor"), States: map[models.Axis]models.State{},
-		Unresolved: v.Get("unresolved") == "true", Announced: v.Get("announced") == "true", Test: v.Get("test") == "true",
+		Unresolved: v.Get("unresolved") == "true", Paused: v.Get("paused") == "true", Announced: v.Get("announced") == "true", Test: v.Get("test") == "true",
 	}
 	for _, a := range models.Axes {
 		s := models.State(v.Get(string(a)))
@@ -157,6 +157,7 @@ func orderValues(q models.OrderQuery) url.Values {
 		set(string(a), string(s))
 	}
 	flag("unresolved", q.Unresolved)
+	flag("paused", q.Paused)
 	flag("announced", q.Announced)
 	flag("test", q.Test)
 	return v
@@ -185,6 +186,7 @@ var orderViews = []struct {
 	{"orders.view.unresolved", models.OrderQuery{Unresolved: true}},
 	{"orders.view.unverified", models.OrderQuery{Verification: models.Unverified}},
 	{"orders.view.review", models.OrderQuery{Verification: models.ToReview}},
+	{"orders.view.paused", models.OrderQuery{Paused: true}},
 	{"orders.view.announced", models.OrderQuery{Announced: true}},
 	{"orders.view.dispute", models.OrderQuery{States: map[models.Axis]models.State{models.Dispute: models.DisputeOpen}}},
 }
@@ -193,7 +195,7 @@ var orderViews = []struct {
 func ordersModel(page models.Page[models.OrderRow], q models.OrderQuery, slugs []string) views.OrdersModel {
 	v := orderValues(q)
 	m := views.OrdersModel{
-		Query: q.Text, States: q.States, Check: q.Verification, Connection: q.Connection, Unresolved: q.Unresolved, Announced: q.Announced,
+		Query: q.Text, States: q.States, Check: q.Verification, Connection: q.Connection, Unresolved: q.Unresolved, Announced: q.Announced, Paused: q.Paused,
 		Test: q.Test, Connections: slugs, Filtered: len(v) > 0, Newer: listPath("/orders", v, page.Prev), Older: listPath("/orders", v, page.Next),
 	}
 	for _, view := range orderViews {

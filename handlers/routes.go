@@ -21,6 +21,7 @@ type Doors struct {
 	Rules       Rules
 	Connections Connections
 	Holds       Holds
+	Links       Links
 	API         api.API
 	Machine     Machine
 }
@@ -58,6 +59,9 @@ func (d Doors) pages() []route {
 		{get, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.connection)},
 		{post, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.connection)},
 		{post, "/connections/:slug/release", models.ConnectionsRelease, d.Holds.release(Holds.connection)},
+		{get, "/connections/:slug/links", models.ConnectionsFind, d.Links.show},
+		{post, "/connections/:slug/links", models.ConnectionsFind, d.Links.read},
+		{post, "/connections/:slug/links/use", models.ConnectionsEdit, d.Links.use},
 		{get, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.shop)},
 		{post, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.shop)},
 		{post, "/shops/:slug/release", models.ConnectionsRelease, d.Holds.release(Holds.shop)},

@@ -100,4 +100,10 @@ CREATE INDEX explanations_order ON explanations (order_id, id);
 CREATE TRIGGER explanations_append_only BEFORE UPDATE OR DELETE ON explanations FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER explanations_no_truncate BEFORE TRUNCATE ON explanations FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- When an action last came on a list of work: whoever saw it there may have done it.
+ALTER TABLE actions ADD COLUMN listed_at timestamptz;
+UPDATE actions SET listed_at = planned_at WHERE state = 'manual';
+-- What paused an order and ended, in its history.
+CREATE INDEX holds_subject ON holds (scope, subject, id DESC);
+
 INSERT INTO schema_oldest VALUES (5, 1);

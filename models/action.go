@@ -365,4 +365,7 @@ type Hold struct {
 	// Resumes: it ends by itself at Until, because whoever set it chose so.
 	Resumes  bool
 	Released time.Time
+	// ReleasedBy ended it: an actor, or the console where it ended by itself.
+	ReleasedBy   string
+	ReleasedName string
 }

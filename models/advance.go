@@ -55,7 +55,7 @@ func Advance(o Order, t Target, now time.Time) Step {
 	}
 	s.settleAmounts(first, before, after, t)
 	if after.Refunded > after.Received {
-		s.Problems = append(s.Problems, Problem{Kind: AmountDiffers, Case: "refunded_more", Axis: Refund,
+		s.Problems = append(s.Problems, Problem{Kind: AmountDiffers, Case: CaseRefundedMore, Axis: Refund,
 			PlatformState: Decimal(after.Refunded, after.Currency), LocalState: Decimal(after.Received, after.Currency)})
 	}
 	return s
@@ -125,7 +125,7 @@ func (s *Step) step(axis Axis, was AxisRecord, want Want, first bool, rules map[
 	s.set(axis, was.State, want.State, want, before, after, now)
 	if rule.Eyes && want.State != Review {
 		s.Moves[len(s.Moves)-1].Eyes = true
-		s.Problems = append(s.Problems, Problem{Kind: StateDiffers, Case: "moved_back", Axis: axis, PlatformState: want.Word, LocalState: string(was.State)})
+		s.Problems = append(s.Problems, Problem{Kind: StateDiffers, Case: CaseMovedBack, Axis: axis, PlatformState: want.Word, LocalState: string(was.State)})
 	}
 }
 

@@ -224,7 +224,7 @@ func (t *Target) composePayment(store ObjectView, own *Amounts, pays []ObjectVie
 	for _, p := range pays {
 		a, _ := p.amounts()
 		if !p.sure(own) {
-			t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: "link", Axis: Payment,
+			t.Problems = append(t.Problems, Problem{Kind: AmountDiffers, Case: CaseLink, Axis: Payment,
 				PlatformState: Decimal(a.Received, a.Currency), LocalState: Decimal(own.Total, own.Currency), Detail: p.Ref.ID})
 			continue
 		}

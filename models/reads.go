@@ -21,6 +21,7 @@ type OrderQuery struct {
 	Verification Check
 	Announced    bool
 	Unresolved   bool
+	Paused       bool // a hold reaches it: its own, its connection's, its shop's
 	Test         bool // test orders too; they are left out otherwise
 	Whole        bool // objects and ledger of each order too
 	Cursor       string
@@ -86,6 +87,7 @@ type OrderFile struct {
 	Waiting    []Event // unprocessed or needing a person
 	Exceptions []Exception
 	Holds      []Hold   // open ones that reach it
+	Paused     []Hold   // all that have reached it, the newest first, at most 100
 	Actions    []Action // newest first
 }
 
@@ -147,6 +149,7 @@ type ConnectionFile struct {
 	APIError   string
 	History    []HealthPeriod // of the API, the present state first
 	HasAPI     bool
+	Labels     bool // its payments name their orders in a field that the merchant chose
 	Secrets    []SecretView
 	Rejections []Rejection
 	Rejected   int64 // all, ever

@@ -32,6 +32,7 @@ func holdsJSON(holds []models.Hold) []hold {
 type held struct {
 	order
 	Sending []sending `json:"sending"`
+	Manual  []sending `json:"manual"` // taken off the list of work, where somebody may have seen them
 }
 
 type sending struct {
@@ -72,11 +73,15 @@ func (a API) HoldOrder(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	out := held{fileJSON(file, web.Now(c)), []sending{}}
-	for _, s := range did.Sending {
-		out.Sending = append(out.Sending, sending{id(s.ID), s.Kind, s.Stage})
+	return ok(c, held{fileJSON(file, web.Now(c)), tooLate(did.Sending), tooLate(did.Manual)})
+}
+
+func tooLate(actions []models.Action) []sending {
+	out := []sending{}
+	for _, a := range actions {
+		out = append(out, sending{id(a.ID), a.Kind, a.Stage})
 	}
-	return ok(c, out)
+	return out
 }
 
 // ReleaseOrder resumes an order.

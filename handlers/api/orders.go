@@ -18,7 +18,7 @@ func (a API) Orders(c *gin.Context) error {
 	in := newInput(c)
 	q := models.OrderQuery{
 		Shops: web.Actor(c).Shops, Connection: in.text("connection"), Ref: in.text("ref"), Text: in.text("q"),
-		Verification: word(in, "verification", models.Checks), Unresolved: in.flag("unresolved"), Whole: true,
+		Verification: word(in, "verification", models.Checks), Unresolved: in.flag("unresolved"), Paused: in.flag("paused"), Whole: true,
 		Cursor: in.text("cursor"), Limit: in.limit(), States: map[models.Axis]models.State{},
 	}
 	for _, axis := range models.Axes {

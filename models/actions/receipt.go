@@ -2,6 +2,7 @@ package actions
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ type Receipt struct {
 
 // Settle ticks a manual action off, settles one whose outcome is unclear or failed, and
 // confirms or disputes one that was sent. Who may:
-//   - tick off and confirm: everybody with models.ActionsReceipt, in their shops;
+//   - tick off, also what was on the list of work until it had to wait again, and confirm: everybody with models.ActionsReceipt, in their shops;
 //   - settle what is unclear or failed: a shift lead, a manager, and a service whose token has
 //     the scope receipt.
 //
@@ -79,6 +80,14 @@ func may(actor models.Actor, state models.ActionState) error {
 func (s *Actions) report(ctx context.Context, tx *store.Tx, load store.Load, r Receipt) (bool, error) {
 	happened := r.Outcome == Happened
 	switch load.State {
+	case models.ActionWaiting:
+		// Taken off the list meanwhile, by a pause for instance: it may be done all the same.
+		if was, err := tx.WasListed(ctx, load.ID); err != nil || !was || !happened {
+			return false, errors.Join(err, models.Fail(models.Conflict, "error.action_not_sent"))
+		}
+		if r.Receipt == "" {
+			return false, invalid("receipt", "error.receipt_missing")
+		}
 	case models.ActionManual:
 		if happened && r.Receipt == "" {
 			return false, invalid("receipt", "error.receipt_missing")

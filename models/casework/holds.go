@@ -36,6 +36,9 @@ type Held struct {
 	ID int64
 	// Sending are the actions that were on their way already and can't be called back.
 	Sending []models.Action
+	// Manual are those that were on a list of work and are taken off it: somebody may
+	// be doing them.
+	Manual []models.Action
 }
 
 // maxReason is the longest reason, in characters.
@@ -75,6 +78,9 @@ func (s *Holds) Hold(ctx context.Context, actor models.Actor, p Pause) (Held, er
 			return err
 		}
 		if held.Sending, err = tx.BeingSent(ctx, t); err != nil {
+			return err
+		}
+		if held.Manual, err = tx.TakeBack(ctx, t); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, actor.ID(), string(t.Scope)+".hold", subject(t), "", p.record(held.ID))

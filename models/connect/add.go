@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/platform"
@@ -40,7 +42,7 @@ var currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // commonSettings are known for every platform, with what their values are.
 var commonSettings = map[string]string{
-	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "text", "api_version": "text", "rate": "number",
+	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "key", "api_version": "text", "rate": "number",
 	"budget": "count", "sweep_every": "span", "sweep_overlap": "span", "missed_after": "span", "heal_after": "span", "stale_after": "span",
 	"unsent_after": "span", "fresh_on_open": "span", "carry_fresh": "span", "settle_time": "span", "down_after": "span", "review_after": "span",
 	"subscriptions": "subscriptions", "ignore_topics": "topics",
@@ -61,8 +63,15 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		return err
 	}
 	var id int64
-	news := false // in the rules of what belongs to another system
+	news := false // in the rules of what belongs to which order, or to another system
 	err := b.store.Tx(ctx, func(tx *store.Tx) error {
+		shop := int64(0)
+		if in.Shop != "" { // first: whoever holds a connection never waits for its shop
+			var err error
+			if shop, err = tx.EnsureShop(ctx, in.Shop, in.Shop); err != nil {
+				return err
+			}
+		}
 		row, err := tx.LockConnection(ctx, in.Slug)
 		if models.CodeOf(err) == models.NotFound {
 			row, err = store.ConnectionRow{Slug: in.Slug, Platform: in.Platform, Settings: "{}", Demo: in.Demo}, nil
@@ -81,11 +90,7 @@ func (b *Book) Add(ctx context.Context, actor string, in Setup) error {
 		if err != nil {
 			return err
 		}
-		if in.Shop != "" {
-			shop, err := tx.EnsureShop(ctx, in.Shop, in.Shop)
-			if err != nil {
-				return err
-			}
+		if shop != 0 {
 			if row.ID != 0 && row.ShopID != shop {
 				if has, err := tx.HasOrders(ctx, row.ID); err != nil || has {
 					return errors.Join(err, fmt.Errorf("%s has orders in its shop already and can't move to another: connect the account under another --slug", in.Slug))
@@ -282,6 +287,12 @@ func (in Setup) check() error {
 	return nil
 }
 
+// KeyFits tells whether a text can be the key of metadata, as Stripe limits it.
+func KeyFits(key string) bool {
+	return key != "" && utf8.ValidString(key) && utf8.RuneCountInString(key) <= 40 && strings.TrimSpace(key) == key &&
+		!strings.ContainsAny(key, "[]") && !strings.ContainsFunc(key, unicode.IsControl)
+}
+
 func checkSetting(name, value string) error {
 	if value == "" {
 		return nil
@@ -313,6 +324,10 @@ func checkSetting(name, value string) error {
 		}
 	case "topics":
 		return checkTopics(value)
+	case "key":
+		if !KeyFits(value) {
+			return fmt.Errorf("--set %s must be a metadata key: at most 40 characters, without brackets and blanks around it", name)
+		}
 	case "currency":
 		if !currencyShape.MatchString(value) {
 			return fmt.Errorf("--set %s must be an ISO 4217 code like HKD", name)

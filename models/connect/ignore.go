@@ -29,12 +29,13 @@ func checkTopics(value string) error {
 	return nil
 }
 
-// ruled tells whether two settings, as kept, differ in the rules that say what belongs
-// to another system.
+// ruled tells whether two settings, as kept, differ in the rules that say to which order
+// something belongs, or that it is another system's.
 func ruled(before, after string) bool {
 	var was, is struct {
 		Topics   string `json:"ignore_topics"`
 		Metadata string `json:"ignore_metadata"`
+		Key      string `json:"order_key"`
 	}
 	_ = json.Unmarshal([]byte(before), &was) // merge has read both
 	_ = json.Unmarshal([]byte(after), &is)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"counterfoil/models"
+	"counterfoil/models/platform"
 	"counterfoil/models/store"
 )
 
@@ -92,6 +93,7 @@ func (r Reads) Connections(ctx context.Context, shops []int64) ([]models.Connect
 		}
 		if c.Adapter != nil {
 			f.HasAPI = c.Adapter.HasAPI()
+			_, f.Labels = c.Adapter.(platform.Labeller)
 			f.Effective = settings(c)
 		}
 	}

@@ -77,7 +77,11 @@ func (in *Inbox) processAll(ctx context.Context, connection int64) error {
 			return nil
 		}
 		for len(claims) > 0 {
-			conn = in.current(conn)
+			conn, err = in.latest(ctx, conn)
+			if err != nil {
+				in.release(ctx, claims)
+				return err
+			}
 			next, err := in.turn(ctx, conn, claims, limit)
 			if err != nil {
 				in.release(ctx, claims)
@@ -123,6 +127,17 @@ func (in *Inbox) current(c *connect.Conn) *connect.Conn {
 		return now
 	}
 	return c
+}
+
+// latest is the connection as the database has it. What another process changed decides
+// how the claimed objects are read: they may be due because of it.
+func (in *Inbox) latest(ctx context.Context, c *connect.Conn) (*connect.Conn, error) {
+	version, err := in.store.ConnectionVersion(ctx, c.ID)
+	if err != nil || in.current(c).Version >= version {
+		return in.current(c), err
+	}
+	err = in.book.Look(ctx)
+	return in.current(c), err
 }
 
 // again gives objects back, or takes those on whose events came meanwhile.

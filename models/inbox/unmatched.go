@@ -19,12 +19,6 @@ const (
 	quietGrace = 7 * 24 * time.Hour
 )
 
-// Cases of unmatched.
-const (
-	moneyReceived = "money_received"
-	noMoney       = "no_money"
-)
-
 // waitsForOrder tells whether the events of a claim wait for an order to appear.
 func waitsForOrder(c store.Claim, seen *models.Observation, out ledger.Outcome) bool {
 	return out.Unmatched && out.Foreign == "" && (seen != nil || slices.ContainsFunc(c.Events, func(e store.DueEvent) bool { return e.Said != nil }))
@@ -86,9 +80,9 @@ func (in *Inbox) unmatched(ctx context.Context, tx *store.Tx, conn *connect.Conn
 	if ref == "" {
 		ref = c.Ref.ID
 	}
-	k := store.Case{ConnectionID: conn.ID, Ref: ref, Problem: models.Problem{Kind: models.Unmatched, Case: noMoney, PlatformState: desc.Axes[models.Payment].Word}}
+	k := store.Case{ConnectionID: conn.ID, Ref: ref, Problem: models.Problem{Kind: models.Unmatched, Case: models.CaseNoMoney, PlatformState: desc.Axes[models.Payment].Word}}
 	if paid {
-		k.Subject, k.Problem.Case = "object:"+strconv.FormatInt(out.ObjectID, 10), moneyReceived
+		k.Subject, k.Problem.Case = "object:"+strconv.FormatInt(out.ObjectID, 10), models.CaseMoney
 		if a := desc.Amounts; a != nil {
 			k.Problem.Detail = models.Decimal(a.Received, a.Currency) + " " + a.Currency
 		}

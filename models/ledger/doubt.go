@@ -67,7 +67,7 @@ func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order mod
 			return err
 		}
 	}
-	return tx.OpenCase(ctx, store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p})
+	return tx.OpenCase(ctx, store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p.Of(order)})
 }
 
 // Deleted tells whether the platform itself said that the object was deleted.
@@ -179,8 +179,11 @@ func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, proble
 	var still []string
 	var once []models.Problem
 	for _, p := range problems {
-		if name := caseName(p); !slices.Contains(still, name) {
-			still, once = append(still, name), append(once, p)
+		p = p.Of(o)
+		if i := slices.Index(still, caseName(p)); i < 0 {
+			still, once = append(still, caseName(p)), append(once, p)
+		} else if p.Policy() == models.PolicyHold && once[i].Policy() != models.PolicyHold {
+			once[i] = p // of several in one case, one that pauses decides
 		}
 	}
 	for _, p := range held {

@@ -59,14 +59,12 @@ func (l *Ledger) find(ctx context.Context, tx *store.Tx, r Reading, ref models.O
 		return id, "", err
 	}
 	for _, link := range desc.Links {
-		for _, form := range models.RefForms(link.Value) {
-			ids, err := tx.OrdersNamed(ctx, r.Conn.ShopID, form)
-			if err != nil {
-				return 0, "", err
-			}
-			if len(ids) == 1 {
-				return l.linkTo(ctx, tx, ids[0], link, desc)
-			}
+		id, _, err := Named(link.Value, func(form string) ([]int64, error) { return tx.OrdersNamed(ctx, r.Conn.ShopID, form) })
+		if err != nil {
+			return 0, "", err
+		}
+		if id != 0 {
+			return l.linkTo(ctx, tx, id, link, desc)
 		}
 	}
 	if ids, err := tx.OrdersNamed(ctx, r.Conn.ShopID, ref.ID); err != nil {
@@ -82,6 +80,22 @@ func (l *Ledger) find(ctx context.Context, tx *store.Tx, r Reading, ref models.O
 	return id, "", err
 }
 
+// Named is the order that a reference names: the first of its spellings that names a
+// single one decides; 0: none does. several tells whether one names more than one.
+func Named(ref string, orders func(form string) ([]int64, error)) (id int64, several bool, err error) {
+	for _, form := range models.RefForms(ref) {
+		ids, err := orders(form)
+		if err != nil {
+			return 0, false, err
+		}
+		if len(ids) == 1 {
+			return ids[0], false, nil
+		}
+		several = several || len(ids) > 1
+	}
+	return 0, several, nil
+}
+
 // linkTo accepts a link. One that a buyer can type counts only if the amount and the
 // currency fit what is outstanding, and test money belongs to no real order.
 func (l *Ledger) linkTo(ctx context.Context, tx *store.Tx, id int64, link models.Link, desc *models.Observation) (int64, models.LinkHow, error) {
@@ -89,7 +103,7 @@ func (l *Ledger) linkTo(ctx context.Context, tx *store.Tx, id int64, link models
 		return id, link.How, nil
 	}
 	order, err := tx.Order(ctx, id)
-	if err != nil || !accepts(order, link.How, desc) {
+	if err != nil || !Accepts(order, link.How, desc) {
 		return 0, "", err
 	}
 	return id, link.How, nil

@@ -225,7 +225,7 @@ func takeIn(ctx context.Context, tx *store.Tx, j *joining, shell models.Order) (
 		case 0:
 		case o.ID:
 			how[obj.ID] = by
-			named = named || accepts(o, by, known)
+			named = named || Accepts(o, by, known)
 		default:
 			return false, nil // its payments name different orders: a person decides
 		}
@@ -243,8 +243,8 @@ func takeIn(ctx context.Context, tx *store.Tx, j *joining, shell models.Order) (
 	return true, tx.CloseShell(ctx, shell, o)
 }
 
-// accepts tells whether an order takes in a payment that names it.
-func accepts(o models.Order, how models.LinkHow, desc *models.Observation) bool {
+// Accepts tells whether an order takes in a payment that names it.
+func Accepts(o models.Order, how models.LinkHow, desc *models.Observation) bool {
 	if desc.Test && !o.Test {
 		return false
 	}

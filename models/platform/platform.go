@@ -160,6 +160,17 @@ type Adapter interface {
 	Spell(typed string) []string
 }
 
+// A Labeller is an adapter whose platform leaves it to the merchant in which field its
+// payments name their orders.
+type Labeller interface {
+	Adapter
+	// Recent lists the newest payments with their fields, newest first, in at most so
+	// many calls; more tells whether there are older ones. The error is as Fetch's.
+	Recent(ctx context.Context, calls int) (payments []models.Labelled, more bool, err error)
+	// LinkField is the field that links payments to orders today.
+	LinkField() string
+}
+
 // A Maker builds the adapter of a connection. Its error says in words which
 // setting or secret can't be used.
 type Maker func(Config) (Adapter, error)

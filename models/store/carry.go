@@ -122,7 +122,8 @@ func (tx *Tx) PostponeAction(ctx context.Context, id int64, state models.ActionS
 // RestAction takes an action that this transaction has locked out of the console's
 // hands: to a person's list, or to what is only watched.
 func (tx *Tx) RestAction(ctx context.Context, id int64, state models.ActionState) error {
-	return tx.exec(ctx, `UPDATE actions SET state = ?, why = '', due_at = NULL WHERE id = ?`, state, id)
+	return tx.exec(ctx, `
+UPDATE actions SET state = ?, why = '', due_at = NULL, listed_at = CASE WHEN ? = 'manual' THEN ? ELSE listed_at END WHERE id = ?`, state, string(state), tx.Now, id)
 }
 
 // ClaimAction marks an action that this transaction has locked as being sent, until a

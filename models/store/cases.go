@@ -39,7 +39,8 @@ INSERT INTO exceptions (connection_id, subject, kind, case_name, axis, order_id,
 VALUES (?, ?, ?, ?, ?, COALESCE(?, (SELECT p.order_id FROM platform_objects p WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?)), ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (connection_id, subject, kind, axis) WHERE state = 'open'
 DO UPDATE SET count = exceptions.count + 1, last_seen = EXCLUDED.last_seen, case_name = EXCLUDED.case_name,
-    platform_state = EXCLUDED.platform_state, local_state = EXCLUDED.local_state, detail = EXCLUDED.detail, order_id = COALESCE(exceptions.order_id, EXCLUDED.order_id)`,
+    platform_state = EXCLUDED.platform_state, local_state = EXCLUDED.local_state, detail = EXCLUDED.detail,
+    policy = CASE WHEN EXCLUDED.policy = 'hold' THEN EXCLUDED.policy ELSE exceptions.policy END, order_id = COALESCE(exceptions.order_id, EXCLUDED.order_id)`,
 		conn, c.Subject, c.Problem.Kind, c.Problem.Case, axis, order, conn, c.Object.Account, c.Object.Kind, c.Object.ID, ref, c.Problem.PlatformState, c.Problem.LocalState,
 		c.Problem.Detail, c.Problem.Policy(), tx.Now, tx.Now)
 }

@@ -70,12 +70,13 @@ FROM connection_secrets ORDER BY connection_id, added_at, id`)
 	return rows, err
 }
 
-// EnsureShop finds a shop by its slug, or makes it.
+// EnsureShop finds a shop by its slug, or makes it, and locks it. References to it aren't
+// in the way: nothing that could be one is touched.
 func (tx *Tx) EnsureShop(ctx context.Context, slug, name string) (int64, error) {
 	var id int64
 	err := tx.one(ctx, "error.shop_unknown", &id, `
 INSERT INTO shops (slug, name) VALUES (?, ?)
-ON CONFLICT (slug) DO UPDATE SET slug = EXCLUDED.slug RETURNING id`, slug, name)
+ON CONFLICT (slug) DO UPDATE SET name = shops.name RETURNING id`, slug, name)
 	return id, err
 }
 
@@ -86,10 +87,11 @@ func (r reads) ShopID(ctx context.Context, slug string) (int64, error) {
 	return id, err
 }
 
-// LockConnection locks a connection for an update of its settings.
+// LockConnection locks a connection for an update of its settings, after its shop.
+// References to it aren't in the way.
 func (tx *Tx) LockConnection(ctx context.Context, slug string) (ConnectionRow, error) {
 	var row ConnectionRow
-	err := tx.one(ctx, "error.connection_unknown", &row, connectionColumns+` WHERE c.slug = ? FOR UPDATE OF c`, slug)
+	err := tx.one(ctx, "error.connection_unknown", &row, connectionColumns+` WHERE c.slug = ? FOR NO KEY UPDATE OF c`, slug)
 	return row, err
 }
 
@@ -168,6 +170,13 @@ UPDATE events SET due_at = now() WHERE id = (
     WHERE c.id = ? AND c.api_failing IS NOT NULL AND c.api_next <= now() AND e.state = 'waiting'
     ORDER BY e.due_at, e.id LIMIT 1 FOR UPDATE OF e SKIP LOCKED)`, connection)
 	return n > 0, err
+}
+
+// ConnectionVersion counts the changes of a connection that an admin made.
+func (r reads) ConnectionVersion(ctx context.Context, connection int64) (int64, error) {
+	var n int64
+	err := r.rows(ctx, &n, `SELECT version FROM connections WHERE id = ?`, connection)
+	return n, err
 }
 
 // HasOrders tells whether a connection's objects have become orders.

@@ -11,12 +11,18 @@ import (
 // now. The state becomes down after enough failures over enough time; throttled at
 // once, because the platform said so itself.
 func (tx *Tx) Failed(ctx context.Context, connection int64, throttled bool, detail string, next time.Duration, downAfter time.Duration, downFailures int) (models.APIState, error) {
+	was, _, err := tx.lockHealth(ctx, connection)
+	if err == nil && (was == "" || was == models.APINone) {
+		err = models.Fail(models.NotFound, "error.connection_unknown")
+	}
+	if err != nil {
+		return was, err
+	}
 	var now struct {
 		State string // gorm fills no other kind of text
-		Was   string
 		Since time.Time
 	}
-	err := tx.one(ctx, "error.connection_unknown", &now, `
+	err = tx.one(ctx, "error.connection_unknown", &now, `
 UPDATE connections c SET
     api_failures = c.api_failures + 1,
     api_failing = COALESCE(c.api_failing, ?),
@@ -34,16 +40,27 @@ UPDATE connections c SET
         WHEN c.api_failures + 1 >= ? AND COALESCE(c.api_failing, ?) <= ? THEN COALESCE(c.api_failing, ?)
         WHEN c.api_state = 'throttled' THEN ?
         ELSE c.api_since END
-FROM (SELECT id, api_state FROM connections WHERE id = ? AND api_state <> 'none' FOR NO KEY UPDATE) old
-WHERE c.id = old.id RETURNING c.api_state AS state, old.api_state AS was, c.api_since AS since`,
+WHERE c.id = ? RETURNING c.api_state AS state, c.api_since AS since`,
 		tx.Now, detail, next.Seconds(),
 		throttled, downFailures, tx.Now, tx.Now.Add(-downAfter),
 		throttled, tx.Now, downFailures, tx.Now, tx.Now.Add(-downAfter), tx.Now, tx.Now,
 		connection)
-	if err != nil || now.State == now.Was {
+	if err != nil || models.APIState(now.State) == was {
 		return models.APIState(now.State), err
 	}
 	return models.APIState(now.State), tx.noteHealth(ctx, connection, models.APIState(now.State), now.Since, detail)
+}
+
+// lockHealth locks a connection and says how its platform could be asked until now.
+// It is a statement of its own: one that locks a row and changes it would change the
+// version that it saw before it waited, in the way of whoever waits beside it.
+func (tx *Tx) lockHealth(ctx context.Context, connection int64) (state models.APIState, failing *time.Time, err error) {
+	var row struct {
+		State   string
+		Failing *time.Time
+	}
+	err = tx.rows(ctx, &row, `SELECT api_state AS state, api_failing AS failing FROM connections WHERE id = ? FOR NO KEY UPDATE`, connection)
+	return models.APIState(row.State), row.Failing, err
 }
 
 // noteHealth adds a state to the history of a connection and ends the one before.
@@ -96,19 +113,16 @@ ORDER BY h.connection_id, h.id DESC`, idList(connections), historyShown)
 // Answered records that a platform answers again: what waited for it is due now, and
 // the orders that it left in doubt are read again. It says whether that was news.
 func (tx *Tx) Answered(ctx context.Context, connection int64) (bool, error) {
-	var back []struct {
-		Was     string
-		Failing time.Time
-	}
-	err := tx.rows(ctx, &back, `
-UPDATE connections c SET api_state = 'up', api_since = CASE WHEN c.api_state = 'up' THEN c.api_since ELSE ? END,
-       api_failures = 0, api_failing = NULL, api_next = NULL, api_error = ''
-FROM (SELECT id, api_state, api_failing FROM connections WHERE id = ? AND api_failing IS NOT NULL FOR NO KEY UPDATE) old
-WHERE c.id = old.id RETURNING old.api_state AS was, old.api_failing AS failing`, tx.Now, connection)
-	if err != nil || len(back) == 0 {
+	was, failing, err := tx.lockHealth(ctx, connection)
+	if err != nil || failing == nil {
 		return false, err
 	}
-	if back[0].Was != string(models.APIUp) {
+	if err := tx.exec(ctx, `
+UPDATE connections SET api_state = 'up', api_since = CASE WHEN api_state = 'up' THEN api_since ELSE ? END,
+       api_failures = 0, api_failing = NULL, api_next = NULL, api_error = '' WHERE id = ?`, tx.Now, connection); err != nil {
+		return false, err
+	}
+	if was != models.APIUp {
 		if err := tx.noteHealth(ctx, connection, models.APIUp, tx.Now, ""); err != nil {
 			return true, err
 		}
@@ -120,7 +134,7 @@ UPDATE orders o SET disagree_since = o.disagree_since + (?::timestamptz - GREATE
     SELECT id FROM orders d WHERE d.disagree_since IS NOT NULL AND d.disagree_since < ?
       AND EXISTS (SELECT 1 FROM platform_objects p WHERE p.order_id = d.id AND p.connection_id = ?)
     ORDER BY id FOR UPDATE) x
-WHERE o.id = x.id`, tx.Now, back[0].Failing, tx.Now, tx.Now, connection); err != nil {
+WHERE o.id = x.id`, tx.Now, *failing, tx.Now, tx.Now, connection); err != nil {
 		return true, err
 	}
 	if err := tx.exec(ctx, `

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -65,6 +66,11 @@ type holdRow struct {
 	Resumes   bool
 }
 
+func (x holdRow) hold() models.Hold {
+	return models.Hold{ID: x.ID, Scope: x.Scope, Subject: x.Subject, Name: x.Name, Reason: x.Reason, By: x.Actor, ByName: x.ActorName,
+		Since: x.Since.UTC(), Until: utc(x.Until), Resumes: x.Resumes}
+}
+
 // openHolds are the holds in force. The subject of a shell's is the order that the
 // shell became part of.
 const openHolds = `
@@ -86,8 +92,7 @@ func (r reads) holdsWhere(ctx context.Context, cond string, args ...any) ([]mode
 	}
 	var out []models.Hold
 	for _, x := range rows {
-		out = append(out, models.Hold{ID: x.ID, Scope: x.Scope, Subject: x.Subject, Name: x.Name, Reason: x.Reason, By: x.Actor, ByName: x.ActorName,
-			Since: x.Since.UTC(), Until: utc(x.Until), Resumes: x.Resumes})
+		out = append(out, x.hold())
 	}
 	return out, nil
 }
@@ -97,6 +102,37 @@ func (r reads) holdsWhere(ctx context.Context, cond string, args ...any) ([]mode
 func (r reads) HoldsReaching(ctx context.Context, order, shop int64, connections []int64) ([]models.Hold, error) {
 	return r.holdsWhere(ctx, `(h.scope, h.subject) IN (`+shellsToo+` UNION ALL SELECT 'shop', ?::bigint UNION ALL SELECT 'connection', unnest(?::bigint[]))`,
 		order, order, shop, idList(connections))
+}
+
+// holdsOver lists the holds that have reached an order since it is known, also those
+// that ended, the newest first.
+func (r reads) holdsOver(ctx context.Context, o models.Order) ([]models.Hold, error) {
+	var rows []struct {
+		Row          holdRow `gorm:"embedded"`
+		ReleasedAt   *time.Time
+		ReleasedBy   string
+		ReleasedName string
+	}
+	err := r.rows(ctx, &rows, `
+SELECT h.id, h.scope, h.subject, COALESCE(c.slug, NULLIF(s.name, ''), s.slug, '') AS name, h.reason, h.actor, h.actor_name, h.since, h.until, h.resumes,
+       h.released_at, h.released_by, COALESCE(p.name, '') AS released_name
+FROM holds h
+LEFT JOIN connections c ON h.scope = 'connection' AND c.id = h.subject
+LEFT JOIN shops s ON h.scope = 'shop' AND s.id = h.subject
+LEFT JOIN staff p ON h.released_by = 'staff:' || p.id
+WHERE (h.scope, h.subject) IN (`+shellsToo+` UNION ALL SELECT 'shop', ?::bigint UNION ALL SELECT 'connection', unnest(?::bigint[]))
+  AND (h.released_at IS NULL OR h.released_at >= ?)
+ORDER BY h.id DESC LIMIT 100`, o.ID, o.ID, o.ShopID, idList(o.Connections()), o.Created)
+	if err != nil {
+		return nil, err
+	}
+	var out []models.Hold
+	for _, x := range rows {
+		h := x.Row.hold()
+		h.Released, h.ReleasedBy, h.ReleasedName = utc(x.ReleasedAt), x.ReleasedBy, x.ReleasedName
+		out = append(out, h)
+	}
+	return out, nil
 }
 
 // OpenHolds lists the open holds of a target itself: one at most, and one more for
@@ -133,6 +169,29 @@ func (r reads) holdsOf(ctx context.Context, orders []*models.Order, give func(i 
 		}
 	}
 	return err
+}
+
+// paused filters orders by the holds that reach them. The few open ones are read first:
+// a list of orders is then found by their ids, not by asking every order.
+func (r reads) paused(ctx context.Context, w *where) error {
+	holds, err := r.holdsWhere(ctx, "true")
+	if err != nil {
+		return err
+	}
+	held := map[models.HoldScope][]int64{}
+	for _, h := range holds {
+		held[h.Scope] = append(held[h.Scope], h.Subject)
+	}
+	conds, args := []string{"o.id = ANY (?::bigint[])"}, []any{idList(held[models.HoldOrder])}
+	if ids := held[models.HoldShop]; len(ids) > 0 {
+		conds, args = append(conds, "o.shop_id = ANY (?::bigint[])"), append(args, idList(ids))
+	}
+	if ids := idList(held[models.HoldConnection]); len(held[models.HoldConnection]) > 0 {
+		conds = append(conds, "o.connection_id = ANY (?::bigint[])", "o.money_by = ANY (?::bigint[])", "o.goods_by = ANY (?::bigint[])")
+		args = append(args, ids, ids, ids)
+	}
+	w.and("("+strings.Join(conds, " OR ")+")", args...)
+	return nil
 }
 
 // SetHold writes a hold of a target that this transaction has locked.
@@ -184,11 +243,37 @@ func (r reads) BeingSent(ctx context.Context, t HoldTarget) ([]models.Action, er
 	return r.actionsWhere(ctx, "a.state = 'sending' AND "+cond+" ORDER BY a.id", args...)
 }
 
+// TakeBack takes the actions of a target off the lists of work, so that nobody ships
+// from there, and lists them. Whoever saw one there may have done it already.
+func (tx *Tx) TakeBack(ctx context.Context, t HoldTarget) ([]models.Action, error) {
+	cond, args := t.reached()
+	var ids []int64
+	if err := tx.rows(ctx, &ids, `
+WITH listed AS (
+    SELECT a.id FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state = 'manual' AND `+cond+` ORDER BY a.id FOR UPDATE OF a
+)
+UPDATE actions a SET state = 'waiting', why = 'no_hold', due_at = now() + make_interval(secs => ?) FROM listed WHERE a.id = listed.id RETURNING a.id`,
+		append(args, heldLook.Seconds())...); err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return tx.actionsWhere(ctx, "a.id = ANY (?::bigint[]) ORDER BY a.id", idList(ids))
+}
+
+// heldLook is when what a hold keeps looks by itself. Its end makes it due.
+const heldLook = time.Minute
+
+// WasListed tells whether an action was on a list of work.
+func (r reads) WasListed(ctx context.Context, action int64) (bool, error) {
+	var was bool
+	err := r.rows(ctx, &was, `SELECT listed_at IS NOT NULL FROM actions WHERE id = ?`, action)
+	return was, err
+}
+
 // Unsent counts the actions of a target that a hold keeps here.
 func (r reads) Unsent(ctx context.Context, t HoldTarget) (int, error) {
 	cond, args := t.reached()
 	var n int
-	err := r.rows(ctx, &n, `SELECT count(*) FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state IN ('planned', 'waiting') AND `+cond, args...)
+	err := r.rows(ctx, &n, `SELECT count(*) FROM actions a JOIN orders o ON o.id = a.order_id WHERE a.state IN `+unsent+` AND `+cond, args...)
 	return n, err
 }
 

@@ -91,7 +91,29 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	if got := reach(order); got != "" {
 		t.Errorf("nothing is held, but %q", got)
 	}
+	paused := func() string {
+		page, err := b.Orders(t.Context(), store.OrderFilter{OrderQuery: models.OrderQuery{Paused: true}, Now: b.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, row := range page.Items {
+			text += row.Ref + " "
+		}
+		return text
+	}
+	if got := paused(); got != "" {
+		t.Errorf("nothing is held, but %q are listed", got)
+	}
+	b.hold(models.HoldOrder, shell)
+	if got := paused(); got != "1 " {
+		t.Errorf("a shell's hold lists %q", got)
+	}
+	b.must(`UPDATE holds SET released_at = now()`)
 	b.hold(models.HoldConnection, pay)
+	if got := paused(); got != "1 " {
+		t.Errorf("a connection's hold lists %q", got)
+	}
 	b.hold(models.HoldOrder, shell)
 	if got := reach(order); got != "connection pay by Wing; order 2 by Wing; " {
 		t.Errorf("reached by %q", got)
@@ -102,6 +124,9 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	b.hold(models.HoldShop, b.shop)
 	if got := reach(other); got != "shop Hong Kong by Wing; " {
 		t.Errorf("the shop's hold: %q", got)
+	}
+	if got := paused(); got != "3 1 " {
+		t.Errorf("a shop's hold lists %q", got)
 	}
 	page, err := b.Orders(t.Context(), store.OrderFilter{Now: b.Now()})
 	if err != nil {
@@ -118,6 +143,20 @@ func TestHoldsReachOrdersOfTheirShopAndConnections(t *testing.T) {
 	if err != nil || len(file.Holds) != 3 {
 		t.Errorf("the order's page has %+v, %v", file.Holds, err)
 	}
+	// All that have reached it stand in its history; of a hold that ended before, nothing does.
+	b.must(`UPDATE holds SET released_at = now() + interval '1 hour', released_by = 'staff:7' WHERE scope = 'shop'`,
+		fmt.Sprintf(`INSERT INTO holds (scope, subject, reason, actor, since, released_at) VALUES ('shop', %d, 'old', 'staff:7', now() - interval '9 days', now() - interval '8 days')`, b.shop))
+	if file, err = b.OrderFile(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	history := ""
+	for _, h := range file.Paused {
+		history += fmt.Sprintf("%s %s %s %t; ", h.Scope, h.Reason, h.ReleasedBy, h.Released.IsZero())
+	}
+	if history != "shop why staff:7 false; order why  true; connection why  true; order why  false; " {
+		t.Errorf("the history is %q", history)
+	}
+	b.must(`UPDATE holds SET released_at = NULL, released_by = '' WHERE scope = 'shop' AND reason = 'why'`)
 	connections, err := b.ConnectionFiles(t.Context(), nil)
 	if err != nil || len(connections) != 2 || len(connections[0].Holds) != 1 || len(connections[1].Holds) != 2 {
 		t.Errorf("connections: %+v, %v", connections, err)

@@ -210,7 +210,8 @@ WHERE x.connection_id = ? AND x.kind = 'unmatched' AND x.state = 'open' AND star
 }
 
 // JudgeUnmatchedAgain makes due what waits for an order, to be read and judged again:
-// the rules that say what belongs to another system have changed.
+// the rules that say to which order something belongs, or that it is another system's,
+// have changed.
 func (tx *Tx) JudgeUnmatchedAgain(ctx context.Context, connection int64) error {
 	if err := tx.exec(ctx, `
 UPDATE platform_objects p SET reread_at = now() FROM (

@@ -120,6 +120,11 @@ func (r reads) Orders(ctx context.Context, f OrderFilter) (models.Page[models.Or
         UNION SELECT e.order_id FROM events e WHERE e.state IN ('unmatched', 'review', 'failed') AND e.order_id IS NOT NULL
         UNION SELECT q.order_id FROM (` + waitingOrders + `) q WHERE q.order_id IS NOT NULL)`)
 	}
+	if f.Paused {
+		if err := r.paused(ctx, w); err != nil {
+			return page, err
+		}
+	}
 	f.verification(w)
 	limit := pageSize(f.Limit)
 	var rows []struct {
@@ -360,6 +365,9 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 		return f, err
 	}
 	if f.Holds, err = r.HoldsReaching(ctx, o.ID, o.ShopID, o.Connections()); err != nil {
+		return f, err
+	}
+	if f.Paused, err = r.holdsOver(ctx, o); err != nil {
 		return f, err
 	}
 	f.Actions, err = r.ActionsOf(ctx, o.ID)

@@ -113,10 +113,44 @@ func (r reads) OrderByRef(ctx context.Context, connection int64, ref string) (in
 // mean that the reference decides nothing.
 func (r reads) OrdersNamed(ctx context.Context, shop int64, ref string) ([]int64, error) {
 	var ids []int64
-	err := r.rows(ctx, &ids, `
-SELECT DISTINCT COALESCE(o.merged_into, o.id) FROM order_refs f JOIN orders o ON o.id = f.order_id
-WHERE f.shop_id = ? AND f.ref = ? LIMIT 2`, shop, ref)
+	err := r.rows(ctx, &ids, ordersNamed+` AND f.ref = ? LIMIT 2`, shop, ref)
 	return ids, err
+}
+
+const ordersNamed = `
+SELECT DISTINCT COALESCE(o.merged_into, o.id) AS id FROM order_refs f JOIN orders o ON o.id = f.order_id WHERE f.shop_id = ?`
+
+// AllOrdersNamed is OrdersNamed for many references.
+func (r reads) AllOrdersNamed(ctx context.Context, shop int64, refs []string) (map[string][]int64, error) {
+	list, err := refList(refs)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		Ref string
+		ID  int64
+	}
+	if err := r.rows(ctx, &rows, `
+SELECT n.ref, x.id FROM (SELECT DISTINCT ref FROM jsonb_array_elements_text(?::jsonb) AS ref) n,
+LATERAL (`+ordersNamed+` AND f.ref = n.ref LIMIT 2) x`, list, shop); err != nil {
+		return nil, err
+	}
+	out := map[string][]int64{}
+	for _, row := range rows {
+		out[row.Ref] = append(out[row.Ref], row.ID)
+	}
+	return out, nil
+}
+
+// TestOrders tells which of some orders are test orders.
+func (r reads) TestOrders(ctx context.Context, ids []int64) (map[int64]bool, error) {
+	var tests []int64
+	err := r.rows(ctx, &tests, `SELECT id FROM orders WHERE id = ANY (?::bigint[]) AND test`, idList(ids))
+	out := map[int64]bool{}
+	for _, id := range tests {
+		out[id] = true
+	}
+	return out, err
 }
 
 // LockOrder locks an order: from here on, work on it is in sequence.

@@ -295,8 +295,9 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, t terminal) error {
 }
 
 type connectionCmd struct {
-	Add  connectionAddCmd  `cmd:"" help:"Connect an account, or change what is given. Secrets are read as JSON from standard input."`
-	List connectionListCmd `cmd:"" help:"List connections, without secrets."`
+	Add   connectionAddCmd   `cmd:"" help:"Connect an account, or change what is given. Secrets are read as JSON from standard input."`
+	List  connectionListCmd  `cmd:"" help:"List connections, without secrets."`
+	Links connectionLinksCmd `cmd:"" help:"Find which metadata key of a Stripe account's recent payments names their orders."`
 }
 
 type connectionAddCmd struct {

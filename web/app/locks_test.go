@@ -11,6 +11,7 @@ import (
 
 	"counterfoil/models"
 	"counterfoil/models/casework"
+	"counterfoil/models/connect"
 	"counterfoil/models/platform"
 	"counterfoil/models/platform/sandbox"
 	"counterfoil/models/store"
@@ -91,6 +92,17 @@ func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
 				t.Error(err)
 			}
 			if err := r.app.holds.Release(context.Background(), boss, scope, subject); err != nil {
+				t.Error(err)
+			}
+		},
+		func(round, i int) {
+			// An administrator changes the connections, with their shop and without, and
+			// with that what waits for its order.
+			in := connect.Setup{Slug: []string{"pay", "hk"}[i%2], Set: map[string]string{"order_key": []string{"order_id", "cart"}[round%2]}}
+			if round%3 > 0 {
+				in.Shop = "hk"
+			}
+			if err := r.app.book.Add(context.Background(), "console", in); err != nil {
 				t.Error(err)
 			}
 		},

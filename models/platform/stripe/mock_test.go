@@ -159,6 +159,9 @@ func TestEveryCallIsLegal(t *testing.T) {
 			}
 		}
 	}
+	if _, _, err := a.Recent(ctx, 2); err != nil {
+		t.Error(err)
+	}
 	if _, err := a.Check(ctx); err != nil {
 		t.Error(err)
 	}
@@ -171,7 +174,7 @@ func TestEveryCallIsLegal(t *testing.T) {
 		"/v1/refunds?limit=100&payment_intent=x_late&starting_after", "/v1/refunds?charge=x_alone", "/v1/disputes/x_123?",
 		"/v1/disputes?limit=100&payment_intent=x_late&starting_after", "/v1/disputes?charge=x_alone", "/v1/checkout/sessions/x_123?",
 		"/v1/checkout/sessions?limit=1&payment_intent=", "/v1/invoice_payments?invoice=", "/v1/invoice_payments/x_123?", "/v1/invoices/x_123?",
-		"/v1/events?created", "/v1/payment_intents?limit=1"} {
+		"/v1/events?created", "/v1/payment_intents?limit=1", "/v1/payment_intents?limit=100"} {
 		made := false
 		for call := range rec.calls {
 			made = made || strings.HasPrefix(call, part)
