@@ -55,8 +55,11 @@ func (l Live) Agrees(a Actor) bool {
 }
 
 // OtherSide is whose answer the request waits for.
-func (l Live) OtherSide() Role {
-	if l.ByRole == Manager {
+func (l Live) OtherSide() Role { return l.ByRole.OtherSide() }
+
+// OtherSide is who has to agree where somebody of a role asks for a kind to be live.
+func (r Role) OtherSide() Role {
+	if r == Manager {
 		return Admin
 	}
 	return Manager
