@@ -55,8 +55,9 @@ func newDesk(t *testing.T) *desk {
 	reads := connect.Reads{Store: h.store, Book: book}
 	holds := &casework.Holds{Store: h.store, Log: slog.New(slog.DiscardHandler)}
 	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads}, Connections: Connections{Book: reads},
-		Holds: Holds{Book: reads, Connections: reads, Casework: holds}}.pages(), nil, nil)
-	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor} {
+		Holds:    Holds{Book: reads, Connections: reads, Casework: holds},
+		Policies: policiesOf(t, h.store)}.pages(), nil, nil)
+	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor, "ad": models.Admin} {
 		h.add(t, name+"@shop.example", role)
 	}
 	if _, err := h.staff.AddAccount(t.Context(), models.Actor{}, staff.NewAccount{Email: "ka@shop.example", Name: "Ka", Role: models.Support, Lead: true, Password: password}); err != nil {

@@ -22,6 +22,7 @@ type Doors struct {
 	Connections Connections
 	Holds       Holds
 	Links       Links
+	Policies    Policies
 	API         api.API
 	Machine     Machine
 }
@@ -55,6 +56,14 @@ func (d Doors) pages() []route {
 		{get, "/events", models.EventsRead, d.Events.list},
 		{get, "/events/:id", models.EventsRead, d.Events.show},
 		{get, "/rules", models.RulesRead, d.Rules.show},
+		{get, "/policies", models.PoliciesRead, d.Policies.show},
+		{post, "/policies/:slug/rules", models.PoliciesEdit, d.Policies.setRules},
+		{get, "/policies/:slug/live/:kind", models.ActionsLive, d.Policies.liveForm},
+		{post, "/policies/:slug/live/:kind", models.ActionsLive, d.Policies.propose},
+		{post, "/policies/:slug/live/:kind/approve", models.ActionsLive, d.Policies.approve},
+		{post, "/policies/:slug/live/:kind/reject", models.ActionsLive, d.Policies.reject},
+		{post, "/policies/:slug/live/:kind/withdraw", models.ActionsLive, d.Policies.withdraw},
+		{post, "/policies/:slug/live/:kind/stop", models.ActionsLive, d.Policies.stop},
 		{get, "/connections", models.ConnectionsRead, d.Connections.list},
 		{get, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.connection)},
 		{post, "/connections/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.connection)},

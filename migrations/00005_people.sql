@@ -14,6 +14,9 @@ CREATE TABLE action_rules (
     PRIMARY KEY (shop_id, occasion, kind)
 );
 
+-- How many of a kind would have been sent lately.
+CREATE INDEX actions_watched ON actions (shop_id, planned_at, kind) WHERE state = 'watched';
+
 -- What one person asks for and another one decides: to release a waiting action, to
 -- ship a replacement, to send a message again, to make a kind of action live.
 CREATE TABLE requests (

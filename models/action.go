@@ -2,7 +2,6 @@ package models
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -65,7 +64,8 @@ type Action struct {
 	ShopID    int64
 	Shop      string // slug
 	Kind      ActionKind
-	Stage     string // order, payment_received, refund:18000, more:1, replacement:1, again:1
+	Stage     string   // order, payment_received, refund:18000, more:1, replacement:1, again:1
+	Occasion  Occasion // of the rule that planned it; empty: none did
 	State     ActionState
 	// Why says why it waits (the key of the first condition that isn't met), was
 	// withdrawn (the axis that moved) or isn't needed (a NotNeeded).
@@ -108,66 +108,19 @@ var NotNeededs = []NotNeeded{ShippedAlready, PointOfSale, IsReceipt, IsTest, Imp
 
 // A Plan is an action that a move asks for.
 type Plan struct {
-	Kind   ActionKind
-	Stage  string
-	Axis   Axis // of the move that plans it
-	Not    NotNeeded
-	Wait   time.Duration
-	Person bool // waits for a person's release from the start
+	Kind     ActionKind
+	Stage    string
+	Occasion Occasion
+	Axis     Axis // of the move that plans it
+	Not      NotNeeded
+	Wait     time.Duration
+	Person   bool // waits for a person's release from the start
 }
 
 // PaysOnDelivery tells whether the order is shipped before money comes.
 func (o Order) PaysOnDelivery() bool {
 	m := strings.ToLower(o.Method)
 	return strings.Contains(m, "cod") || strings.Contains(m, "cash on delivery") || strings.Contains(m, "cash_on_delivery") || strings.Contains(m, "貨到付款")
-}
-
-// oldOrder is the age from which a first reading plans nothing that happens by itself.
-const oldOrder = 14 * 24 * time.Hour
-
-// PlanActions says which actions the moves of one step plan, by the product's default
-// rules. quiet is the import of existing orders: nothing of it is carried.
-func PlanActions(before, after Order, moves []Move, quiet bool, now time.Time) []Plan {
-	var plans []Plan
-	first := before.Announced || len(before.Axes) == 0
-	for _, m := range moves {
-		switch {
-		case m.Axis == Payment && m.To == PaymentPaid && m.From != PaymentPaid:
-			// Pay on delivery was shipped before, or is planned below: money is no reason.
-			if !after.PaysOnDelivery() || first {
-				plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: WholeOrder, Axis: Payment})
-			}
-			plans = append(plans, Plan{Kind: Invoice, Stage: WholeOrder, Axis: Payment}, Plan{Kind: CustomerMessage, Stage: "payment_received", Axis: Payment})
-		case m.Axis == Payment && first && m.To == PaymentPending && after.PaysOnDelivery():
-			plans = append(plans, Plan{Kind: FulfillmentInstruction, Stage: WholeOrder, Axis: Payment})
-		case m.Axis == Refund && m.After.Refunded > m.Before.Refunded:
-			plans = append(plans, Plan{Kind: CustomerMessage, Stage: "refund:" + strconv.FormatInt(m.After.Refunded, 10), Axis: Refund})
-		}
-	}
-	old := first && !after.Placed.IsZero() && now.Sub(after.Placed) > oldOrder
-	for i := range plans {
-		plans[i].Not = after.notNeeded(plans[i].Kind, quiet)
-		plans[i].Person = old
-	}
-	return plans
-}
-
-func (o Order) notNeeded(k ActionKind, quiet bool) NotNeeded {
-	switch {
-	case o.Test:
-		return IsTest
-	case quiet:
-		return ImportedQuietly
-	case !k.HighRisk():
-		return Needed
-	case o.Platform == ReceiptRoller:
-		return IsReceipt
-	case strings.EqualFold(o.Channel, "pos"):
-		return PointOfSale
-	case k == FulfillmentInstruction && o.Shipped():
-		return ShippedAlready
-	}
-	return Needed
 }
 
 // Shipped tells whether an official reading shows all goods shipped.
@@ -215,7 +168,6 @@ func (g Gate) Conditions(a Action) []Condition {
 		asked = asked && g.Health[id].State == APIUp
 		fresh = fresh && g.fresh(s, id)
 	}
-	paid := o.State(Payment) == PaymentPaid || o.PaysOnDelivery() && o.State(Payment) == PaymentPending
 	shipped := o.State(Fulfillment) == FulfillmentPartial || o.State(Fulfillment) == FulfillmentFulfilled
 	_, ended := o.Withdraws()
 	return []Condition{
@@ -223,7 +175,7 @@ func (g Gate) Conditions(a Action) []Condition {
 		{Key: "fresh", Met: fresh},
 		{Key: "asked", Met: asked},
 		{Key: "agree", Met: o.DisagreeSince.IsZero()},
-		{Key: "paid", Met: paid},
+		{Key: "paid", Met: o.funded(a)},
 		{Key: "no_hold", Met: len(g.Held) == 0},
 		{Key: "no_exception", Met: len(g.Pauses) == 0},
 		{Key: "not_ended", Met: !ended},

@@ -208,7 +208,7 @@ func TestWhatMovesPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, p := range PlanActions(c.before, paidOrder(c.after), c.moves, c.quiet, midday) {
+			for _, p := range RulesOf(nil).Plan(c.before, paidOrder(c.after), c.moves, c.quiet, midday) {
 				text := string(p.Kind) + "/" + p.Stage
 				if p.Not != Needed {
 					text += "=" + string(p.Not)

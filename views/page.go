@@ -79,7 +79,7 @@ type entry struct {
 
 var navigation = [][]entry{
 	{{"orders", "/orders", "o", models.OrdersRead}, {"events", "/events", "e", models.EventsRead}},
-	{{"connections", "/connections", "c", models.ConnectionsRead}, {"rules", "/rules", "r", models.RulesRead}},
+	{{"connections", "/connections", "c", models.ConnectionsRead}, {"policies", "/policies", "p", models.PoliciesRead}, {"rules", "/rules", "r", models.RulesRead}},
 }
 
 // refusal is the likely cause of a refused request. A connection of another shop has

@@ -46,16 +46,27 @@ func SetDestination(ctx context.Context, s *store.Store, keys seal.Keys, actor s
 		}
 		next := store.DestinationRow{Destination: models.Destination{Kind: in.Kind, Mode: in.Mode, URL: in.URL, Idempotent: in.Idempotent, Hosts: in.Hosts}, Secret: before.Secret}
 		if in.Secret != "" {
-			next.Secret = keys.Seal([]byte(in.Secret), secretContext(shop, in.Kind))
+			next.Secret = SealSecret(keys, shop, in.Kind, in.Secret)
 		}
 		if in.Mode == models.ByHTTP && next.Secret == nil {
 			return errors.New(`a destination needs a signing secret: give it as JSON on standard input, {"secret": "…"}`)
 		}
-		if err := tx.SetDestination(ctx, shop, next); err != nil {
-			return err
-		}
-		return tx.Audit(ctx, actor, "destination.set", "shop:"+strconv.FormatInt(shop, 10), describe(before), describe(next))
+		return Apply(ctx, tx, actor, shop, before, next)
 	})
+}
+
+// Apply sends the actions of a kind somewhere else from now on. The shop is locked,
+// and before is where they go until now.
+func Apply(ctx context.Context, tx *store.Tx, actor string, shop int64, before, next store.DestinationRow) error {
+	if err := tx.SetDestination(ctx, shop, next); err != nil {
+		return err
+	}
+	return tx.Audit(ctx, actor, "destination.set", "shop:"+strconv.FormatInt(shop, 10), describe(before), describe(next))
+}
+
+// SealSecret seals the signing secret of a destination for its place.
+func SealSecret(keys seal.Keys, shop int64, kind models.ActionKind, secret string) []byte {
+	return keys.Seal([]byte(secret), secretContext(shop, kind))
 }
 
 // describe says what a destination is for the audit trail, without its secret.
@@ -87,34 +98,56 @@ func signingBytes(secret string) ([]byte, error) {
 	}
 	b, err := base64.StdEncoding.DecodeString(coded)
 	if err != nil || len(b) == 0 {
-		return nil, errors.New("a secret that begins with whsec_ goes on in base64")
+		return nil, errors.New(said["secret"])
 	}
 	return b, nil
 }
 
+// said are what the command line says of a field that can't be used.
+var said = map[string]string{
+	"idempotent": "--idempotent and --allow-host say something about the address of --url",
+	"url":        "--url must be an http or https address without user and fragment, for instance https://warehouse.example/instructions",
+	"hosts":      "--allow-host is the name or the address of a host as it stands in --url, for instance warehouse.internal or 10.0.0.8",
+	"secret":     "a secret that begins with whsec_ goes on in base64",
+}
+
 func (in Setup) check() error {
-	if !slices.Contains(models.ActionKinds, in.Kind) {
+	switch bad := in.Faults(); {
+	case len(bad) == 0:
+		return nil
+	case bad[0] == "kind":
 		var kinds []string
 		for _, k := range models.ActionKinds {
 			kinds = append(kinds, string(k))
 		}
 		return fmt.Errorf("--kind must be one of %s", strings.Join(kinds, ", "))
+	default:
+		return errors.New(said[bad[0]])
+	}
+}
+
+// Faults names the fields that can't be used. Whether an address belongs to an inner
+// network is seen when it is called.
+func (in Setup) Faults() []string {
+	var bad []string
+	if !slices.Contains(models.ActionKinds, in.Kind) {
+		bad = append(bad, "kind")
 	}
 	if in.Mode != models.ByHTTP {
 		if in.Idempotent || len(in.Hosts) > 0 {
-			return errors.New("--idempotent and --allow-host say something about the address of --url")
+			bad = append(bad, "idempotent")
 		}
-		return nil
+		return bad
 	}
 	u, err := url.Parse(in.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return errors.New("--url must be an http or https address without user and fragment, for instance https://warehouse.example/instructions")
+		bad = append(bad, "url")
 	}
-	for _, h := range in.Hosts {
-		if h == "" || strings.ContainsAny(h, "/@ ") {
-			return errors.New("--allow-host is the name or the address of a host as it stands in --url, for instance warehouse.internal or 10.0.0.8")
-		}
+	if slices.ContainsFunc(in.Hosts, func(h string) bool { return h == "" || strings.ContainsAny(h, "/@ ") }) {
+		bad = append(bad, "hosts")
 	}
-	_, err = signingBytes(in.Secret)
-	return err
+	if _, err := signingBytes(in.Secret); err != nil {
+		bad = append(bad, "secret")
+	}
+	return bad
 }

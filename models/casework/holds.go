@@ -1,4 +1,4 @@
-// Package casework has what people decide: holds.
+// Package casework has what people decide: holds, rules, and where follow-ups go.
 package casework
 
 import (

@@ -10,17 +10,11 @@ import (
 // follow plans what the moves of a step ask for, calls back what they make wrong, and
 // wakes what waits on the order, all in the transaction of the moves.
 func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, target models.Target, moves []models.Move, out *Outcome) error {
-	var plans []store.Planned
-	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
-	for _, p := range models.PlanActions(before, after, moves, r.Cause.Kind == models.CauseImport, tx.Now) {
-		for i, m := range moves {
-			if m.Axis == p.Axis {
-				plans = append(plans, store.Planned{Plan: p, Entry: entries[i].ID, Official: m.Basis == models.Official})
-			}
-		}
+	plans, err := planned(ctx, tx, r, before, after, moves, out)
+	if err != nil {
+		return err
 	}
 	var due []int64
-	var err error
 	if len(plans) > 0 {
 		if due, err = tx.PlanActions(ctx, after, plans); err != nil {
 			return err
@@ -43,7 +37,7 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 		}
 	}
 	if unsure {
-		for _, axis := range models.MoneyAxes {
+		for _, axis := range models.Axes {
 			if w := target.Axes[axis]; w.Basis == models.Official && !w.Unclear && w.State == after.State(axis) {
 				if err := tx.ConfirmActions(ctx, after, axis); err != nil {
 					return err
@@ -61,6 +55,27 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 		due = append(due, woken...)
 	}
 	return l.Queue.WakeActions(ctx, tx, due)
+}
+
+// planned are the actions that the shop's rules plan for the moves of a step.
+func planned(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, moves []models.Move, out *Outcome) ([]store.Planned, error) {
+	if !models.Plans(before, after, moves) {
+		return nil, nil
+	}
+	rules, err := tx.ActionRules(ctx, after.ShopID)
+	if err != nil {
+		return nil, err
+	}
+	var plans []store.Planned
+	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
+	for _, p := range rules.Plan(before, after, moves, r.Cause.Kind == models.CauseImport, tx.Now) {
+		for i, m := range moves {
+			if m.Axis == p.Axis {
+				plans = append(plans, store.Planned{Plan: p, Entry: entries[i].ID, Official: m.Basis == models.Official})
+			}
+		}
+	}
+	return plans, nil
 }
 
 // otherwise tells whether an order can be trusted in another way than before.

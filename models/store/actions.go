@@ -18,6 +18,7 @@ type actionRow struct {
 	Shop       string
 	Kind       models.ActionKind
 	Stage      string
+	Occasion   models.Occasion
 	State      models.ActionState
 	Why        string
 	EntryID    *int64
@@ -37,7 +38,7 @@ type actionRow struct {
 }
 
 const actionColumns = `
-SELECT a.id, a.order_id, COALESCE(NULLIF(o.number, ''), o.platform_ref) AS order_name, a.shop_id, s.slug AS shop, a.kind, a.stage, a.state, a.why,
+SELECT a.id, a.order_id, COALESCE(NULLIF(o.number, ''), o.platform_ref) AS order_name, a.shop_id, s.slug AS shop, a.kind, a.stage, a.occasion, a.state, a.why,
        a.entry_id, a.official, a.person, a.released_at, a.not_before, a.due_at, a.tries, a.error, a.receipt, a.withdrew_id, a.instead_id,
        a.planned_at, a.sent_at, a.done_at
 FROM actions a JOIN orders o ON o.id = a.order_id JOIN shops s ON s.id = a.shop_id`
@@ -50,7 +51,7 @@ func (r actionRow) action() models.Action {
 		return *id
 	}
 	return models.Action{ID: r.ID, OrderID: r.OrderID, OrderName: r.OrderName, ShopID: r.ShopID, Shop: r.Shop, Kind: r.Kind, Stage: r.Stage,
-		State: r.State, Why: r.Why, Entry: some(r.EntryID), Official: r.Official, Person: r.Person, Released: utc(r.ReleasedAt),
+		Occasion: r.Occasion, State: r.State, Why: r.Why, Entry: some(r.EntryID), Official: r.Official, Person: r.Person, Released: utc(r.ReleasedAt),
 		NotBefore: utc(r.NotBefore), Due: utc(r.DueAt), Tries: r.Tries, Error: r.Error, Receipt: r.Receipt, Withdrew: some(r.WithdrewID),
 		Instead: some(r.InsteadID), Planned: r.PlannedAt.UTC(), Sent: utc(r.SentAt), Done: utc(r.DoneAt)}
 }
@@ -129,6 +130,7 @@ func (tx *Tx) PlanActions(ctx context.Context, order models.Order, plans []Plann
 	type row struct {
 		Kind     models.ActionKind `json:"kind"`
 		Stage    string            `json:"stage"`
+		Occasion models.Occasion   `json:"occasion"`
 		Why      models.NotNeeded  `json:"why"`
 		EntryID  int64             `json:"entry_id"`
 		Official bool              `json:"official"`
@@ -137,7 +139,7 @@ func (tx *Tx) PlanActions(ctx context.Context, order models.Order, plans []Plann
 	}
 	list := make([]row, len(plans))
 	for i, p := range plans {
-		list[i] = row{p.Kind, p.Stage, p.Not, p.Entry, p.Official, p.Person, p.Wait.Seconds()}
+		list[i] = row{p.Kind, p.Stage, p.Occasion, p.Not, p.Entry, p.Official, p.Person, p.Wait.Seconds()}
 	}
 	b, err := json.Marshal(list)
 	if err != nil {
@@ -146,11 +148,11 @@ func (tx *Tx) PlanActions(ctx context.Context, order models.Order, plans []Plann
 	var ids []int64
 	err = tx.rows(ctx, &ids, `
 WITH fresh AS (
-    INSERT INTO actions (order_id, shop_id, kind, stage, state, why, entry_id, official, person, not_before, due_at, planned_at)
-    SELECT ?, ?, p.kind, p.stage, CASE WHEN p.why <> '' THEN 'not_needed' WHEN d.live THEN 'planned' ELSE 'watched' END, p.why,
+    INSERT INTO actions (order_id, shop_id, kind, stage, occasion, state, why, entry_id, official, person, not_before, due_at, planned_at)
+    SELECT ?, ?, p.kind, p.stage, p.occasion, CASE WHEN p.why <> '' THEN 'not_needed' WHEN d.live THEN 'planned' ELSE 'watched' END, p.why,
            p.entry_id, p.official, p.person, CASE WHEN p.wait > 0 THEN ?::timestamptz + make_interval(secs => p.wait) END,
            CASE WHEN p.why = '' AND d.live THEN now() + make_interval(secs => p.wait) END, ?
-    FROM jsonb_to_recordset(?::jsonb) AS p (kind text, stage text, why text, entry_id bigint, official boolean, person boolean, wait float8)
+    FROM jsonb_to_recordset(?::jsonb) AS p (kind text, stage text, occasion text, why text, entry_id bigint, official boolean, person boolean, wait float8)
     CROSS JOIN LATERAL (SELECT EXISTS (SELECT 1 FROM destinations d WHERE d.shop_id = ? AND d.kind = p.kind AND d.mode <> 'watch') AS live) d
     ON CONFLICT ON CONSTRAINT actions_once_key DO NOTHING
     RETURNING id, due_at

@@ -108,6 +108,18 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	for _, r := range models.Roles {
 		keys = append(keys, "role."+string(r))
 	}
+	for _, k := range models.ActionKinds {
+		keys = append(keys, "policies.kind."+string(k))
+	}
+	for _, m := range models.DestinationModes {
+		both("policies.mode." + string(m))
+	}
+	for _, o := range models.Occasions {
+		keys = append(keys, "policies.on."+string(o))
+	}
+	for _, r := range models.RulesOf(nil) {
+		keys = append(keys, "policies.plans."+string(r.Occasion)+"."+string(r.Kind))
+	}
 	for _, p := range models.Platforms {
 		keys = append(keys, "platform."+string(p), "connections.rotation."+string(p))
 	}

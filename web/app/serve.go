@@ -47,6 +47,7 @@ type App struct {
 	inbox   *inbox.Inbox
 	actions *actions.Actions
 	holds   *casework.Holds
+	lives   *casework.Lives
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
@@ -128,6 +129,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	a.queue, lg.Queue = q, q
 	a.inbox = inbox.New(a.store, a.book, lg, q, a.keys, a.log)
 	a.holds = &casework.Holds{Store: a.store, Log: a.log}
+	a.lives = &casework.Lives{Store: a.store, Keys: a.keys, Log: a.log}
 	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
 	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
 	cookies := a.keys.DeriveAll("cookie signing")
@@ -149,6 +151,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Connections: handlers.Connections{Book: reads},
 		Holds:       handlers.Holds{Book: reads, Connections: reads, Casework: a.holds},
 		Links:       handlers.Links{Finder: &reconcile.Links{Store: a.store, Book: a.book}},
+		Policies:    handlers.Policies{Book: &casework.Policies{Store: a.store}, Lives: a.lives},
 		Rules:       handlers.Rules{Words: words},
 		Login:       handlers.Login{Staff: a.staff},
 		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
@@ -244,6 +247,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.actions.Lookout(work) })
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
+	background.Go(func() { a.lives.Expires(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()

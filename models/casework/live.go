@@ -1,0 +1,323 @@
+package casework
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"counterfoil/models"
+	"counterfoil/models/actions"
+	"counterfoil/models/ledger"
+	"counterfoil/models/seal"
+	"counterfoil/models/store"
+)
+
+// Lives makes kinds of actions live: a manager and an administrator together.
+type Lives struct {
+	Store *store.Store
+	Keys  seal.Keys
+	Log   *slog.Logger
+}
+
+// A LiveProposal is what somebody asks for.
+type LiveProposal struct {
+	actions.Setup
+	Reason string
+	Seen   string // of the destination when the form was opened
+}
+
+// Propose asks the other side to make a kind live, or to send it elsewhere. Managers
+// and administrators may. It answers the request's id.
+func (s *Lives) Propose(ctx context.Context, actor models.Actor, p LiveProposal) (int64, error) {
+	if err := mayLive(actor); err != nil {
+		return 0, err
+	}
+	p.Reason = strings.TrimSpace(p.Reason)
+	if bad := p.faults(); len(bad) > 0 {
+		return 0, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: bad}
+	}
+	var id int64
+	err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+		shop, err := lockShop(ctx, tx, actor, p.Shop)
+		if err != nil {
+			return err
+		}
+		now, err := tx.Destination(ctx, shop, p.Kind)
+		if err != nil {
+			return err
+		}
+		if now.Seen() != p.Seen {
+			return models.Fail(models.Conflict, "error.live_changed")
+		}
+		if p.Mode == models.ByHTTP && p.Secret == "" && now.Secret == nil {
+			return &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"secret": "error.live_secret_missing"}}
+		}
+		if err := expire(ctx, tx, shop); err != nil {
+			return err
+		}
+		open, err := tx.OpenLives(ctx, shop, tx.Now)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(open, func(l models.Live) bool { return l.ActionKind == p.Kind }); i >= 0 {
+			return models.Fail(models.Conflict, "error.live_open", open[i].ByName, open[i].At)
+		}
+		n := store.NewLive{Shop: shop, Kind: p.Kind, Reason: p.Reason, Seen: p.Seen, Actor: actor,
+			Terms: models.LiveTerms{Mode: p.Mode, URL: p.URL, Idempotent: p.Idempotent, Hosts: p.Hosts, NewSecret: p.Secret != ""}}
+		if p.Secret != "" {
+			n.Secret = actions.SealSecret(s.Keys, shop, p.Kind, p.Secret)
+		}
+		if id, err = tx.InsertLive(ctx, n); err != nil {
+			return err
+		}
+		return tx.Audit(ctx, actor.ID(), "live.propose", fmt.Sprintf("live:%d:%s", shop, p.Kind), "", fmt.Sprintf("request %d mode=%s url=%s idempotent=%t hosts=%s new_secret=%t",
+			id, p.Mode, p.URL, p.Idempotent, strings.Join(p.Hosts, ","), p.Secret != ""))
+	})
+	return id, err
+}
+
+// faults say what is wrong with which field.
+func (p *LiveProposal) faults() map[string]string {
+	bad := map[string]string{}
+	if p.Mode == models.ByHand {
+		p.URL, p.Secret, p.Idempotent, p.Hosts = "", "", false, nil
+	}
+	if p.Mode != models.ByHand && p.Mode != models.ByHTTP {
+		bad["mode"] = "error.live_mode"
+		return bad
+	}
+	for _, field := range p.Faults() {
+		bad[field] = "error.live_" + field
+	}
+	if len(p.URL) > maxAddress {
+		bad["url"] = "error.live_url"
+	}
+	if !sentence(p.Reason) {
+		bad["reason"] = "error.hold_reason"
+	}
+	return bad
+}
+
+const maxAddress = 2000
+
+// sentence tells whether a text is one line that can be kept.
+func sentence(s string) bool {
+	return s != "" && utf8.RuneCountInString(s) <= maxReason && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func mayLive(actor models.Actor) error {
+	if !actor.May(models.ActionsLive) {
+		return models.Fail(models.Forbidden, "error.may_not_live")
+	}
+	return nil
+}
+
+// Approve says yes for the other side, and makes the kind live there and then. What
+// isn't any more what the proposer saw is a conflict, and the request is over.
+func (s *Lives) Approve(ctx context.Context, actor models.Actor, id int64) (models.Live, error) {
+	return s.decide(ctx, actor, id, func(tx *store.Tx, l models.Live, secret []byte) error {
+		before, err := tx.Destination(ctx, l.ShopID, l.ActionKind)
+		if err != nil {
+			return err
+		}
+		if before.Seen() != l.Seen {
+			return errStale
+		}
+		next := store.DestinationRow{Destination: models.Destination{Kind: l.ActionKind, Mode: l.Mode, URL: l.URL, Idempotent: l.Idempotent, Hosts: l.Hosts}, Secret: before.Secret}
+		if secret != nil {
+			next.Secret = secret
+		}
+		if err := tx.ApproveLive(ctx, l, actor); err != nil {
+			return err
+		}
+		if err := closeLive(ctx, tx, l, models.RequestApplied, actor, ""); err != nil {
+			return err
+		}
+		return actions.Apply(ctx, tx, actor.ID(), l.ShopID, before, next)
+	})
+}
+
+// Reject says no for the other side, and why.
+func (s *Lives) Reject(ctx context.Context, actor models.Actor, id int64, note string) (models.Live, error) {
+	note = strings.TrimSpace(note)
+	if !sentence(note) {
+		return models.Live{}, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.hold_reason"}}
+	}
+	return s.decide(ctx, actor, id, func(tx *store.Tx, l models.Live, _ []byte) error {
+		return closeLive(ctx, tx, l, models.RequestRejected, actor, note)
+	})
+}
+
+// errStale ends a request whose destination was changed meanwhile.
+var errStale = models.Fail(models.Conflict, "error.live_stale")
+
+// decide locks a request and lets the other side decide on it.
+func (s *Lives) decide(ctx context.Context, actor models.Actor, id int64, do func(tx *store.Tx, l models.Live, secret []byte) error) (models.Live, error) {
+	return s.locked(ctx, actor, id, func(tx *store.Tx, l models.Live, secret []byte) (refused, err error) {
+		switch {
+		case l.By == actor.ID():
+			return nil, models.Fail(models.Forbidden, "error.live_own")
+		case !l.Agrees(actor):
+			return nil, models.Fail(models.Forbidden, "error.live_side."+string(l.OtherSide()))
+		}
+		if err := do(tx, l, secret); err != errStale {
+			return nil, err
+		}
+		return errStale, closeLive(ctx, tx, l, models.RequestStale, models.Actor{}, "")
+	})
+}
+
+// locked does something with a request that is still open, its shop and itself locked.
+// refused is what the actor is told although the transaction stays.
+func (s *Lives) locked(ctx context.Context, actor models.Actor, id int64, do func(tx *store.Tx, l models.Live, secret []byte) (refused, err error)) (models.Live, error) {
+	if err := mayLive(actor); err != nil {
+		return models.Live{}, err
+	}
+	seen, err := s.Store.Live(ctx, id)
+	if err != nil {
+		return seen, err
+	}
+	var l models.Live
+	var refused error
+	err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+		refused = nil
+		if _, err := lockShop(ctx, tx, actor, seen.Shop); err != nil {
+			return models.Fail(models.NotFound, "error.request_unknown").Because(err)
+		}
+		var secret []byte
+		var err error
+		if l, secret, err = tx.LockLive(ctx, id); err != nil {
+			return err
+		}
+		if l.State != models.RequestProposed {
+			return models.Fail(models.Conflict, "error.live_decided")
+		}
+		if !l.Expires.After(tx.Now) {
+			refused = models.Fail(models.Conflict, "error.live_expired")
+			return closeLive(ctx, tx, l, models.RequestExpired, models.Actor{}, "")
+		}
+		refused, err = do(tx, l, secret)
+		return err
+	})
+	if err == nil {
+		err = refused
+	}
+	return l, err
+}
+
+// Withdraw takes back what the actor asked for.
+func (s *Lives) Withdraw(ctx context.Context, actor models.Actor, id int64) (models.Live, error) {
+	return s.locked(ctx, actor, id, func(tx *store.Tx, l models.Live, _ []byte) (refused, err error) {
+		if l.By != actor.ID() {
+			return nil, models.Fail(models.Forbidden, "error.live_not_own")
+		}
+		return nil, closeLive(ctx, tx, l, models.RequestWithdrawn, actor, "")
+	})
+}
+
+// Stop has a kind only watched from now on: one of either side is enough. What waits
+// will not be sent; what is on a list of work stays there.
+func (s *Lives) Stop(ctx context.Context, actor models.Actor, slug string, kind models.ActionKind) error {
+	if err := mayLive(actor); err != nil {
+		return err
+	}
+	if !slices.Contains(models.ActionKinds, kind) {
+		return models.Fail(models.NotFound, "error.not_found")
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		shop, err := lockShop(ctx, tx, actor, slug)
+		if err != nil {
+			return err
+		}
+		before, err := tx.Destination(ctx, shop, kind)
+		if err != nil {
+			return err
+		}
+		if before.Mode == models.Watch {
+			return models.Fail(models.Conflict, "error.live_not_live")
+		}
+		return actions.Apply(ctx, tx, actor.ID(), shop, before, store.DestinationRow{Destination: models.Destination{Kind: kind, Mode: models.Watch}, Secret: before.Secret})
+	})
+}
+
+// closeLive ends a request that is locked, together with its shop. Nobody's name
+// stands for the console's.
+func closeLive(ctx context.Context, tx *store.Tx, l models.Live, state models.RequestState, actor models.Actor, note string) error {
+	by, name := actor.ID(), actor.Name
+	if actor.Role == "" {
+		by, name = ledger.Console, ""
+	}
+	if err := tx.CloseLive(ctx, l.ID, state, by, name, note); err != nil {
+		return err
+	}
+	return tx.Audit(ctx, by, "live."+string(state), l.Subject, fmt.Sprintf("request %d %s", l.ID, l.State), string(state))
+}
+
+// expire ends what nobody decided in time in a shop that is locked.
+func expire(ctx context.Context, tx *store.Tx, shop int64) error {
+	over, err := tx.LivesOver(ctx, tx.Now)
+	if err != nil {
+		return err
+	}
+	for _, l := range over {
+		if l.ShopID != shop {
+			continue
+		}
+		l, _, err := tx.LockLive(ctx, l.ID)
+		if err != nil {
+			return err
+		}
+		if l.State != models.RequestProposed {
+			continue
+		}
+		if err := closeLive(ctx, tx, l, models.RequestExpired, models.Actor{}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expireEvery is how late a request may be called expired; nobody can decide on it
+// from its last second on.
+const expireEvery = time.Minute
+
+// Expires ends what nobody decided in time, until the context ends.
+func (s *Lives) Expires(ctx context.Context) {
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Expire(ctx); err != nil && ctx.Err() == nil && !store.Down(err) {
+			s.Log.Error("requests not expired", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Expire ends what nobody decided in time. Several processes may call it at once.
+func (s *Lives) Expire(ctx context.Context) error {
+	over, err := s.Store.LivesOver(ctx, s.Store.Now())
+	if err != nil {
+		return err
+	}
+	for _, l := range over {
+		err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+			if _, err := tx.LockShop(ctx, l.Shop); err != nil {
+				return err
+			}
+			return expire(ctx, tx, l.ShopID)
+		})
+		if err != nil {
+			return fmt.Errorf("casework: expire request %d: %w", l.ID, err)
+		}
+	}
+	return nil
+}
