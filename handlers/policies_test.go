@@ -213,6 +213,7 @@ func TestAKindIsMadeLiveOnThePage(t *testing.T) {
 	reject.Set("note", "not before Monday")
 	d.posts("ad", livePage+"/reject", reject, http.StatusSeeOther)
 	d.says("ad", "/policies", "Rejected: nothing changes.")
+	d.says("ng", "/policies", "rejected", "not before Monday")
 	d.posts("ad", livePage+"/approve", approve, http.StatusSeeOther)
 	d.says("ad", "/policies", "This was decided already.", "Watched, nothing is sent")
 
@@ -221,7 +222,7 @@ func TestAKindIsMadeLiveOnThePage(t *testing.T) {
 	d.says("ng", "/policies", "Withdrawn: nothing changes.")
 	d.posts("ng", livePage, kept, http.StatusSeeOther)
 	d.posts("ad", livePage+"/approve", d.form("ad", "/policies", livePage+"/approve", 0), http.StatusSeeOther)
-	d.says("ad", "/policies", "Approved: it goes there from now on.", "Live: sent by HTTP", "Kept sealed, never shown", "Yes: tried again without a clear answer", livePage+"/stop")
+	d.says("ad", "/policies", "Approved: it goes there from now on.", "Live: sent by HTTP", "Kept sealed, never shown", "Yes: tried again without a clear answer", livePage+"/stop", "approved <time")
 	d.says("au", "/policies?lang=zh-Hant", "正式運作：以 HTTP 發出", "可由主管、系統管理員處理")
 	if _, _, page = d.send("ad", get, "/policies", nil); strings.Contains(page, "c2lua") || strings.Contains(page, "sink-secret") {
 		t.Error("the secret is on the page")
