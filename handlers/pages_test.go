@@ -291,6 +291,11 @@ func allPages() map[string]templ.Component {
 		"events-none.html":   views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{}, models.EventQuery{State: models.EventFailed}, nil)),
 		"event.html":         views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, &down)),
 		"event-lone.html":    views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, nil)),
+		"policies.html":      views.Policies(page("Policies", "policies", supporter), policiesModel(policyFile(), supporter)),
+		"policies-ask.html":  views.Policies(page("Policies", "policies", chief), latePolicies()),
+		"policies-0.html":    views.Policies(page("Policies", "policies", chief), policiesModel(models.PolicyFile{}, chief)),
+		"live.html":          views.LiveForm(page("Make live", "policies", chief), liveForm(nil)),
+		"live-wrong.html":    views.LiveForm(page("Make live", "policies", chief), liveForm(wrongLive())),
 		"rules.html":         views.Rules(page("Rules", "rules", supporter), rulesModel(testWords())),
 		"connections.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example", supporter, moment)),
 		"connections-0.html": views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "", supporter, moment)),
@@ -354,7 +359,8 @@ var links = regexp.MustCompile(`(?:href|action|src)="(/[^"]*)"`)
 // Every link leads to a page that exists: no dead ends, nothing promised for later.
 func TestPagesHaveNoDeadLinks(t *testing.T) {
 	t.Parallel()
-	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules)?([?#].*)?$|^/(orders|events)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release)$|^/(connections|shops)/[a-z-]+/(hold|release)$`)
+	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules)?([?#].*)?$|^/(orders|events)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
+		`|^/policies([?#].*)?$|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$|^/actions\?`)
 	assets := httptest.NewServer(static.Handler())
 	defer assets.Close()
 	for name, c := range allPages() {

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"counterfoil/models"
 	"counterfoil/models/casework"
 	"counterfoil/models/seal"
 	"counterfoil/models/staff"
 	"counterfoil/models/store"
+	"counterfoil/views"
+	"counterfoil/views/locale"
 )
 
 func policiesOf(t *testing.T, s *store.Store) Policies {
@@ -24,6 +27,64 @@ func policiesOf(t *testing.T, s *store.Store) Policies {
 		t.Fatal(err)
 	}
 	return Policies{Book: &casework.Policies{Store: s}, Lives: &casework.Lives{Store: s, Keys: keys, Log: slog.New(slog.DiscardHandler)}}
+}
+
+var chief = models.Actor{StaffID: 4, Name: "Chan Chi Ming", Role: models.Manager}
+
+// policyFile is a shop that decided otherwise, with a kind in each mode and somebody's
+// requests.
+func policyFile() models.PolicyFile {
+	late := models.ActionRule{Occasion: models.OnPaid, Kind: models.Invoice, Active: true, Wait: 90 * time.Minute}
+	f := models.PolicyFile{ShopName: models.ShopName{ID: 1, Slug: "hk", Name: "Harbour"}, Shops: []models.ShopName{{ID: 1, Slug: "hk", Name: "Harbour"}, {ID: 2, Slug: "tw", Name: "Pine"}},
+		Rules:   models.RulesOf([]models.ActionRule{late, {Occasion: models.OnShipped, Kind: models.CustomerMessage, Active: true, Wait: 2 * time.Hour}}),
+		Changes: []models.RuleChange{{ActionRule: late, At: before(time.Hour), Name: "Chang"}}, SavedBy: "Chang", Saved: before(time.Hour)}
+	for i, kind := range models.ActionKinds {
+		k := models.KindFile{Destination: models.Destination{Kind: kind, Mode: models.DestinationModes[i%3]}, Seen: "1f", Watched: i}
+		asked := models.Live{Request: models.Request{ID: int64(i), State: models.RequestProposed, ActionKind: kind, ShopID: 1, Reason: "ready", By: "staff:9", ByName: "Lee", ByRole: models.Admin,
+			At: before(time.Hour), Expires: moment.Add(time.Hour), Decider: "Chan", Decided: before(time.Minute), Note: "not yet"}, LiveTerms: models.LiveTerms{Mode: models.ByHand}}
+		if k.Mode == models.ByHTTP {
+			k.URL, k.Idempotent, k.Hosts, k.Signed, k.Updated = "https://x.example/in", i > 2, []string{"10.0.0.8", "x.example"}, true, before(time.Hour)
+			asked.LiveTerms = models.LiveTerms{Mode: models.ByHTTP, URL: "https://y.example", NewSecret: i > 2}
+		}
+		if i%2 == 0 {
+			asked.Stale = i == 4
+			k.Open = &asked
+		}
+		over := asked
+		over.State = []models.RequestState{models.RequestApplied, models.RequestRejected, models.RequestWithdrawn, models.RequestExpired, models.RequestStale}[i%5]
+		k.Last = &over
+		f.Kinds = append(f.Kinds, k)
+	}
+	return f
+}
+
+// latePolicies is the page after somebody else saved, and after a note was missing.
+func latePolicies() views.PoliciesModel {
+	f := policyFile()
+	f.Kinds[5].Open = &models.Live{Request: models.Request{ActionKind: f.Kinds[5].Kind, ShopID: 1, By: chief.ID(), ByName: chief.Name, ByRole: models.Manager}, LiveTerms: models.LiveTerms{Mode: models.ByHTTP}}
+	m := policiesModel(f, chief)
+	m.Wrong = locale.Say("error.rules_saved_meanwhile")
+	typed := map[string]typedRule{}
+	for _, r := range f.Rules {
+		typed[casework.RuleField(r)] = typedRule{active: true, wait: "1", unit: "h"}
+	}
+	retype(&m, f.Rules, typed, map[string]string{"paid/invoice": "error.rule_wait"}, true)
+	m.Kinds[0].Open.Errors = views.FieldErrors{"note": locale.Say("error.hold_reason")}
+	return m
+}
+
+func liveForm(wrong views.FieldErrors) views.LiveFormModel {
+	return views.LiveFormModel{Shop: models.ShopName{ID: 1, Slug: "hk", Name: "Harbour"}, Kind: models.Invoice, Action: livePath("hk", models.Invoice), Back: kindPath("hk", models.Invoice),
+		Other: models.Admin, Signed: wrong != nil, Mode: models.ByHTTP, Errors: wrong}
+}
+
+func wrongLive() views.FieldErrors {
+	wrong := views.FieldErrors{}
+	for _, field := range []string{"mode", "url", "secret", "idempotent", "hosts"} {
+		wrong[field] = locale.Say("error.live_" + field)
+	}
+	wrong["reason"] = locale.Say("error.hold_reason")
+	return wrong
 }
 
 var (
@@ -213,6 +274,7 @@ func TestAKindIsMadeLiveOnThePage(t *testing.T) {
 	reject.Set("note", "not before Monday")
 	d.posts("ad", livePage+"/reject", reject, http.StatusSeeOther)
 	d.says("ad", "/policies", "Rejected: nothing changes.")
+	d.says("ng", "/policies", "rejected", "not before Monday")
 	d.posts("ad", livePage+"/approve", approve, http.StatusSeeOther)
 	d.says("ad", "/policies", "This was decided already.", "Watched, nothing is sent")
 
@@ -221,7 +283,7 @@ func TestAKindIsMadeLiveOnThePage(t *testing.T) {
 	d.says("ng", "/policies", "Withdrawn: nothing changes.")
 	d.posts("ng", livePage, kept, http.StatusSeeOther)
 	d.posts("ad", livePage+"/approve", d.form("ad", "/policies", livePage+"/approve", 0), http.StatusSeeOther)
-	d.says("ad", "/policies", "Approved: it goes there from now on.", "Live: sent by HTTP", "Kept sealed, never shown", "Yes: tried again without a clear answer", livePage+"/stop")
+	d.says("ad", "/policies", "Approved: it goes there from now on.", "Live: sent by HTTP", "Kept sealed, never shown", "Yes: tried again without a clear answer", livePage+"/stop", "approved <time")
 	d.says("au", "/policies?lang=zh-Hant", "正式運作：以 HTTP 發出", "可由主管、系統管理員處理")
 	if _, _, page = d.send("ad", get, "/policies", nil); strings.Contains(page, "c2lua") || strings.Contains(page, "sink-secret") {
 		t.Error("the secret is on the page")

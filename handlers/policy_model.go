@@ -122,6 +122,9 @@ func kindModel(f models.PolicyFile, k models.KindFile, actor models.Actor) views
 		refused := locale.Say("may.refused.role", locale.Say("role."+string(actor.Role)), roleList(models.ActionsLive))
 		change.Refused, stop.Refused = refused, refused
 	}
+	if l := k.Last; l != nil {
+		m.Last = locale.Say("policies.last."+string(l.State), l.ByName, l.At, l.Decider, l.Decided, l.Note)
+	}
 	if k.Open == nil {
 		m.Offers = append(m.Offers, change)
 	} else {

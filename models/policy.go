@@ -27,6 +27,7 @@ type KindFile struct {
 	Seen    string // digest of the destination, for forms that are sent later
 	Watched int    // in the last week: would have been sent
 	Open    *Live  // what waits for the other side
+	Last    *Live  // what was asked for last, and is over
 }
 
 // A Live is a request to send the actions of a kind somewhere.

@@ -58,15 +58,23 @@ func read(ctx context.Context, tx *store.Tx, f *models.PolicyFile) (err error) {
 	if err != nil {
 		return err
 	}
+	last, err := tx.LastLives(ctx, f.ID)
+	if err != nil {
+		return err
+	}
 	for _, kind := range models.ActionKinds {
+		is := func(l models.Live) bool { return l.ActionKind == kind }
 		d, err := tx.Destination(ctx, f.ID, kind)
 		if err != nil {
 			return err
 		}
 		k := models.KindFile{Destination: d.Destination, Signed: d.Secret != nil, Seen: d.Seen(), Watched: watched[kind]}
-		if i := slices.IndexFunc(open, func(l models.Live) bool { return l.ActionKind == kind }); i >= 0 {
+		if i := slices.IndexFunc(open, is); i >= 0 {
 			open[i].Stale = open[i].Seen != k.Seen
 			k.Open = &open[i]
+		}
+		if i := slices.IndexFunc(last, is); i >= 0 {
+			k.Last = &last[i]
 		}
 		f.Kinds = append(f.Kinds, k)
 	}

@@ -65,17 +65,23 @@ type liveRow struct {
 	ProposerRole models.Role
 	ProposedAt   time.Time
 	ExpiresAt    time.Time
+	DecidedBy    string
+	DeciderName  string
+	DecidedAt    *time.Time
+	Note         string
 }
 
 const liveColumns = `
 SELECT r.id, r.state, r.subject, r.shop_id, s.slug AS shop, r.action_kind, r.reason, r.terms, r.secret, r.seen, r.needs,
-       r.proposed_by, r.proposer_name, r.proposer_role, r.proposed_at, r.expires_at
+       r.proposed_by, r.proposer_name, r.proposer_role, r.proposed_at, r.expires_at,
+       r.decided_by, r.decider_name, r.decided_at, r.note
 FROM requests r JOIN shops s ON s.id = r.shop_id WHERE r.kind = 'live' AND `
 
 func (r liveRow) live() (models.Live, error) {
 	l := models.Live{Request: models.Request{ID: r.ID, Kind: models.RequestLive, State: r.State, Subject: r.Subject, ShopID: r.ShopID, Shop: r.Shop,
 		ActionKind: r.ActionKind, Reason: r.Reason, Terms: r.Terms, Seen: r.Seen, Needs: r.Needs, By: r.ProposedBy, ByName: r.ProposerName,
-		ByRole: r.ProposerRole, At: r.ProposedAt.UTC(), Expires: r.ExpiresAt.UTC()}}
+		ByRole: r.ProposerRole, At: r.ProposedAt.UTC(), Expires: r.ExpiresAt.UTC(), DecidedBy: r.DecidedBy, Decider: r.DeciderName, Decided: utc(r.DecidedAt),
+		Note: r.Note}}
 	return l, json.Unmarshal([]byte(r.Terms), &l.LiveTerms)
 }
 
@@ -102,6 +108,11 @@ func (r reads) liveWhere(ctx context.Context, cond string, args ...any) (models.
 // OpenLives lists what waits for the other side in a shop and isn't over.
 func (r reads) OpenLives(ctx context.Context, shop int64, now time.Time) ([]models.Live, error) {
 	return r.livesWhere(ctx, "r.state = 'proposed' AND r.shop_id = ? AND r.expires_at > ? ORDER BY r.id", shop, now)
+}
+
+// LastLives lists what was asked for last of each kind in a shop, and is over.
+func (r reads) LastLives(ctx context.Context, shop int64) ([]models.Live, error) {
+	return r.livesWhere(ctx, `r.id IN (SELECT max(id) FROM requests WHERE kind = 'live' AND shop_id = ? AND state <> 'proposed' GROUP BY action_kind) ORDER BY r.id`, shop)
 }
 
 // LivesOver lists what nobody decided in time.

@@ -114,6 +114,11 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	for _, m := range models.DestinationModes {
 		both("policies.mode." + string(m))
 	}
+	for _, s := range models.RequestStates {
+		if s != models.RequestProposed {
+			keys = append(keys, "policies.last."+string(s))
+		}
+	}
 	for _, o := range models.Occasions {
 		keys = append(keys, "policies.on."+string(o))
 	}
