@@ -1,4 +1,4 @@
-// Package casework has what people decide: holds.
+// Package casework has what people decide: holds, and requests that take two of them.
 package casework
 
 import (

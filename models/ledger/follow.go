@@ -30,6 +30,11 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 	if err != nil {
 		return err
 	}
+	goods, err := followGoods(ctx, tx, before, after, target, entries)
+	if err != nil {
+		return err
+	}
+	due, unsent = append(due, goods...), unsent || len(goods) > 0
 	if unsent {
 		if axis, ended := after.Withdraws(); ended {
 			if err := tx.WithdrawActions(ctx, after.ID, axis); err != nil {

@@ -47,6 +47,7 @@ type App struct {
 	inbox   *inbox.Inbox
 	actions *actions.Actions
 	holds   *casework.Holds
+	asked   *casework.Requests
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
@@ -130,6 +131,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	a.holds = &casework.Holds{Store: a.store, Log: a.log}
 	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
 	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
+	a.asked = &casework.Requests{Store: a.store, Queue: q, Actions: a.actions, Log: a.log}
 	cookies := a.keys.DeriveAll("cookie signing")
 	secrets := a.keys.DeriveAll("cookie encryption")
 	var pairs [][]byte
@@ -151,7 +153,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Rules:       handlers.Rules{Words: words},
 		Login:       handlers.Login{Staff: a.staff},
 		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
-		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions},
+		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
@@ -233,6 +235,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.actions.Lookout(work) })
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
+	background.Go(func() { a.asked.Ends(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
