@@ -16,6 +16,9 @@ func (tx *Tx) Failed(ctx context.Context, connection int64, throttled bool, deta
 		Was   string
 		Since time.Time
 	}
+	if err := tx.lockHealth(ctx, connection); err != nil {
+		return "", err
+	}
 	err := tx.one(ctx, "error.connection_unknown", &now, `
 UPDATE connections c SET
     api_failures = c.api_failures + 1,
@@ -44,6 +47,13 @@ WHERE c.id = old.id RETURNING c.api_state AS state, old.api_state AS was, c.api_
 		return models.APIState(now.State), err
 	}
 	return models.APIState(now.State), tx.noteHealth(ctx, connection, models.APIState(now.State), now.Since, detail)
+}
+
+// lockHealth locks a connection before a statement of its own changes it: one that had
+// to wait for the lock and found another version of the row would lock it again, in the
+// way of those who wait to rely on it meanwhile.
+func (tx *Tx) lockHealth(ctx context.Context, connection int64) error {
+	return tx.exec(ctx, `SELECT 1 FROM connections WHERE id = ? AND api_state <> 'none' FOR NO KEY UPDATE`, connection)
 }
 
 // noteHealth adds a state to the history of a connection and ends the one before.
@@ -99,6 +109,9 @@ func (tx *Tx) Answered(ctx context.Context, connection int64) (bool, error) {
 	var back []struct {
 		Was     string
 		Failing time.Time
+	}
+	if err := tx.lockHealth(ctx, connection); err != nil {
+		return false, err
 	}
 	err := tx.rows(ctx, &back, `
 UPDATE connections c SET api_state = 'up', api_since = CASE WHEN c.api_state = 'up' THEN c.api_since ELSE ? END,
