@@ -63,6 +63,7 @@ CREATE TABLE approvals (
     FOREIGN KEY (request_id, proposed_by) REFERENCES requests (id, proposed_by),
     CONSTRAINT approvals_own_check CHECK (actor <> proposed_by)
 );
+CREATE INDEX approvals_actor ON approvals (actor, at); -- what somebody approved in a shift
 CREATE TRIGGER approvals_append_only BEFORE UPDATE OR DELETE ON approvals FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER approvals_no_truncate BEFORE TRUNCATE ON approvals FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -86,7 +87,13 @@ ALTER TABLE actions
     ADD COLUMN occasion   text    NOT NULL DEFAULT '', -- of the rule that planned it
     ADD COLUMN pieces     integer NOT NULL DEFAULT 0,  -- goods that no instruction covered; 0: the whole order
     ADD COLUMN repeats_id bigint REFERENCES actions,   -- what is done once more
-    ADD COLUMN request_id bigint REFERENCES requests;  -- by which it was last released, or asked for
+    ADD COLUMN request_id bigint REFERENCES requests,  -- by which it was last released, or asked for
+    ADD COLUMN released_entry bigint NOT NULL DEFAULT 0, -- newest ledger entry of the order then
+    ADD COLUMN released_case  bigint NOT NULL DEFAULT 0, -- and the newest of its exceptions
+    ADD COLUMN round      integer NOT NULL DEFAULT 0,  -- tries before somebody had it tried again
+    ADD COLUMN retried_at timestamptz,
+    ADD COLUMN retried_by text    NOT NULL DEFAULT '',
+    ADD COLUMN retry_reason text  NOT NULL DEFAULT '';
 
 -- Why a second payment or refund is right, or what went wrong: append-only.
 CREATE TABLE explanations (

@@ -74,13 +74,21 @@ type Action struct {
 	// rests on an official reading or an approved correction.
 	Entry    int64
 	Official bool
-	// Person: it waits for a person's release from the start. Released is when one
-	// released it last.
-	Person    bool
-	Released  time.Time
+	// Person: it waits for a person's release from the start. Released is when it was
+	// released last, ReleasedEntry and ReleasedCase the newest ledger entry and exception
+	// that those who did so could know.
+	Person        bool
+	Released      time.Time
+	ReleasedEntry int64
+	ReleasedCase  int64
+	Request       int64 // by which it was last released, or asked for; 0: none
+	// Pieces are goods that no instruction covered; 0: the whole order.
+	Pieces    int
+	Repeats   int64 // what is done once more, 0: nothing
 	NotBefore time.Time
 	Due       time.Time
 	Tries     int
+	Round     int // tries before somebody had it tried again
 	Error     string
 	Receipt   string
 	Withdrew  int64 // ledger entry that withdrew it, 0: none
@@ -88,6 +96,10 @@ type Action struct {
 	Planned   time.Time
 	Sent      time.Time
 	Done      time.Time
+	// Retried is when somebody had it tried again last, and why.
+	Retried     time.Time
+	RetriedBy   string
+	RetryReason string
 }
 
 // A NotNeeded is why an action isn't needed.
@@ -100,11 +112,12 @@ const (
 	IsReceipt       NotNeeded = "receipt"
 	IsTest          NotNeeded = "test"
 	ImportedQuietly NotNeeded = "imported"
-	MergedAway      NotNeeded = "merged" // two orders became one; Instead is the action that stays
+	MergedAway      NotNeeded = "merged"    // two orders became one; Instead is the action that stays
+	TakenOut        NotNeeded = "taken_out" // an edit took the goods out of the order again
 )
 
 // NotNeededs lists all reasons, for the catalogue's test.
-var NotNeededs = []NotNeeded{ShippedAlready, PointOfSale, IsReceipt, IsTest, ImportedQuietly, MergedAway}
+var NotNeededs = []NotNeeded{ShippedAlready, PointOfSale, IsReceipt, IsTest, ImportedQuietly, MergedAway, TakenOut}
 
 // A Plan is an action that a move asks for.
 type Plan struct {
@@ -146,8 +159,10 @@ type Gate struct {
 	Since time.Time
 	// Held names the holds that reach the order: order, connection, shop.
 	Held []string
-	// Pauses are the kinds of open exceptions whose policy is hold.
-	Pauses []ExceptionKind
+	// Cases are the open exceptions of the order.
+	Cases []Exception
+	// LastEntry is the newest of its ledger entries.
+	LastEntry int64
 	// Unprocessed tells whether an event of the order isn't processed.
 	Unprocessed bool
 	Now         time.Time
@@ -156,10 +171,15 @@ type Gate struct {
 // Conditions of an action, all of them, whether met or not.
 func (g Gate) Conditions(a Action) []Condition {
 	o := g.Order
-	released := Condition{Key: "released", Met: !a.Person || !a.Released.IsZero()}
-	later := Condition{Key: "not_before", Met: !g.Now.Before(a.NotBefore), Args: []any{a.NotBefore}}
+	decided := g.decided(a)
+	ends := a.Expires()
+	people := []Condition{
+		{Key: "released", Met: !a.Person || decided},
+		{Key: "not_expired", Met: ends.IsZero() || g.Now.Before(ends), Args: []any{ends}},
+		{Key: "not_before", Met: !g.Now.Before(a.NotBefore) || decided, Args: []any{a.NotBefore}},
+	}
 	if !a.Kind.HighRisk() {
-		return []Condition{{Key: "official", Met: a.Official}, released, later}
+		return append([]Condition{{Key: "official", Met: a.Official}}, people...)
 	}
 	verified, asked, fresh := !o.Announced && !g.Unprocessed, true, true
 	for axis, id := range g.deciding() {
@@ -170,26 +190,25 @@ func (g Gate) Conditions(a Action) []Condition {
 	}
 	shipped := o.State(Fulfillment) == FulfillmentPartial || o.State(Fulfillment) == FulfillmentFulfilled
 	_, ended := o.Withdraws()
-	return []Condition{
+	pauses := slices.ContainsFunc(g.Cases, func(x Exception) bool { return x.Policy == PolicyHold })
+	return append([]Condition{
 		{Key: "verified", Met: verified},
 		{Key: "fresh", Met: fresh},
 		{Key: "asked", Met: asked},
 		{Key: "agree", Met: o.DisagreeSince.IsZero()},
 		{Key: "paid", Met: o.funded(a)},
 		{Key: "no_hold", Met: len(g.Held) == 0},
-		{Key: "no_exception", Met: len(g.Pauses) == 0},
+		{Key: "no_exception", Met: !pauses || decided},
 		{Key: "not_ended", Met: !ended},
-		{Key: "not_refunded_partly", Met: o.State(Refund) == RefundNone || a.Released.After(o.Axes[Refund].Since)},
+		{Key: "not_refunded_partly", Met: o.State(Refund) == RefundNone || decided},
 		{Key: "not_held", Met: o.State(Fulfillment) != FulfillmentHeld},
 		{Key: "not_shipped", Met: a.Kind != FulfillmentInstruction || a.Stage != WholeOrder || !shipped},
-		released,
-		later,
-	}
+	}, people...)
 }
 
 // ConditionKeys lists the keys of all conditions, for the catalogue's test.
 var ConditionKeys = []string{"verified", "fresh", "asked", "agree", "paid", "no_hold", "no_exception", "not_ended", "not_refunded_partly",
-	"not_held", "not_shipped", "released", "not_before", "official"}
+	"not_held", "not_shipped", "released", "not_expired", "not_before", "official"}
 
 // deciding are the axes that a platform decides, with its connection.
 func (g Gate) deciding() map[Axis]int64 {

@@ -65,25 +65,23 @@ func TestWhatAHighRiskActionWaitsFor(t *testing.T) {
 		"money":                               {order: func(o *Order) { o.set(Payment, PaymentAuthorized) }, want: "paid"},
 		"no money where it is due on arrival": {order: func(o *Order) { o.Method = "Cash on Delivery (COD)"; o.set(Payment, PaymentPending) }},
 		"a hold":                              {gate: func(g *Gate) { g.Held = []string{"shop"} }, want: "no_hold"},
-		"an exception":                        {gate: func(g *Gate) { g.Pauses = []ExceptionKind{MoveRefused} }, want: "no_exception"},
+		"an exception":                        {gate: func(g *Gate) { g.Cases = []Exception{pausing(9, midday)} }, want: "no_exception"},
 		"nothing: cancelled":                  {order: func(o *Order) { o.set(Cancellation, CancellationCancelled) }, want: "not_ended"},
 		"nothing: refunded":                   {order: func(o *Order) { o.set(Refund, RefundFull) }, want: "not_ended"},
 		"nothing: disputed":                   {order: func(o *Order) { o.set(Dispute, DisputeOpen) }, want: "not_ended"},
 		"not a dispute that was won":          {order: func(o *Order) { o.set(Dispute, DisputeWon) }},
 		"a person, after a partial refund":    {order: func(o *Order) { o.set(Refund, RefundPartial) }, want: "not_refunded_partly"},
-		"no person who looked at the refund":  {order: func(o *Order) { o.set(Refund, RefundPartial) }, action: func(a *Action) { a.Released = midday }},
-		"a person who looked before it": {order: func(o *Order) { o.set(Refund, RefundPartial) },
-			action: func(a *Action) { a.Released = midday.Add(-time.Hour) }, want: "not_refunded_partly"},
-		"the platform's hold":     {order: func(o *Order) { o.set(Fulfillment, FulfillmentHeld) }, want: "not_held"},
-		"goods that left already": {order: func(o *Order) { o.set(Fulfillment, FulfillmentPartial) }, want: "not_shipped"},
+		"the platform's hold":                 {order: func(o *Order) { o.set(Fulfillment, FulfillmentHeld) }, want: "not_held"},
+		"goods that left already":             {order: func(o *Order) { o.set(Fulfillment, FulfillmentPartial) }, want: "not_shipped"},
 		"nothing, for goods that come on top": {order: func(o *Order) { o.set(Fulfillment, FulfillmentFulfilled) },
 			action: func(a *Action) { a.Stage = "more:1" }},
 		"a person, because the order is old": {action: func(a *Action) { a.Person = true }, want: "released"},
 		"its time":                           {action: func(a *Action) { a.NotBefore = midday.Add(time.Second) }, want: "not_before"},
+		"a person, because it waited long":   {action: func(a *Action) { a.Planned = midday.Add(-14 * 24 * time.Hour) }, want: "not_expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := Action{Kind: FulfillmentInstruction, Stage: WholeOrder, Official: true}
+			a := Action{Kind: FulfillmentInstruction, Stage: WholeOrder, Official: true, State: ActionWaiting, Planned: midday.Add(-time.Hour)}
 			if c.action != nil {
 				c.action(&a)
 			}

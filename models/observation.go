@@ -155,9 +155,11 @@ type Stamp struct {
 	Version int64     `json:"version,omitempty"`
 }
 
-// Items counts pieces, not lines.
+// Items counts pieces, not lines. Removed are those of the ordered ones that an edit
+// or a refund took out of the order again.
 type Items struct {
 	Ordered    int `json:"ordered"`
+	Removed    int `json:"removed,omitempty"`
 	Shipped    int `json:"shipped"`
 	Returning  int `json:"returning,omitempty"` // in returns that aren't declined
 	CameBack   int `json:"came_back,omitempty"`

@@ -1,6 +1,11 @@
 package models
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+)
 
 // A RequestKind is something that one person asks for and another one decides.
 type RequestKind string
@@ -66,4 +71,67 @@ type Approval struct {
 	Name string
 	Role Role
 	At   time.Time
+}
+
+// A RequestQuery filters the list of requests. Empty fields don't filter.
+type RequestQuery struct {
+	Shops  []int64 // those the person may see; empty: all
+	State  RequestState
+	Kind   RequestKind
+	Order  int64
+	Action int64 // what it is about, or what came of it
+	Cursor string
+	Limit  int
+}
+
+// ReasonCodes say in a word why people ask for something; a free text stays beside.
+var ReasonCodes = []string{"paid_outside", "refunded_outside", "short_payment", "platform_wrong", "ours_wrong", "wrong_link", "lost_parcel", "uncollected",
+	"duplicate", "goodwill", "suspected_fraud", "test", OtherReason}
+
+// OtherReason is the code of a reason that no other code names.
+const OtherReason = "other"
+
+const (
+	riskyUndecided = 4 * time.Hour
+	otherUndecided = 24 * time.Hour
+)
+
+// Undecided is how long a request may stay without a decision.
+func (r Request) Undecided() time.Duration {
+	if r.ActionKind.HighRisk() {
+		return riskyUndecided
+	}
+	return otherUndecided
+}
+
+// Seen is a digest of what somebody who asks for something about an order could see:
+// its axes and amounts, its newest ledger entry, the action in question and the open
+// exceptions. How well it is verified isn't inside: that is judged when it is carried.
+func Seen(o Order, lastEntry int64, about *Action, cases []Exception) string {
+	facts := struct {
+		Order, Entry int64
+		Axes         map[Axis]State
+		Amounts      Amounts
+		Items        Items
+		Action       int64
+		State        ActionState
+		Released     time.Time
+		Pieces       int
+		Cases        []int64
+	}{Order: o.ID, Entry: lastEntry, Axes: map[Axis]State{}, Amounts: o.Amounts, Items: o.Items}
+	for axis, rec := range o.Axes {
+		facts.Axes[axis] = rec.State
+	}
+	if about != nil {
+		facts.Action, facts.State, facts.Released, facts.Pieces = about.ID, about.State, about.Released, about.Pieces
+		if about.here() {
+			facts.State = ActionWaiting // between these it goes by itself
+		}
+	}
+	for _, x := range cases {
+		facts.Cases = append(facts.Cases, x.ID)
+	}
+	slices.Sort(facts.Cases)
+	sum := sha256.Sum256([]byte(text(facts)))
+	return hex.EncodeToString(sum[:])
 }

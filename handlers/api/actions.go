@@ -24,7 +24,6 @@ type listedAction struct {
 	action
 	OrderID   string     `json:"order_id"`
 	Shop      string     `json:"shop"`
-	Why       string     `json:"why"` // it waits, was withdrawn or isn't needed
 	Error     string     `json:"error"`
 	Receipt   string     `json:"receipt"`
 	PlannedAt time.Time  `json:"planned_at"`
@@ -34,16 +33,23 @@ type listedAction struct {
 }
 
 func actionJSON(a models.Action) action {
-	return action{ID: id(a.ID), Kind: string(a.Kind), Stage: a.Stage, State: string(a.State), Tries: a.Tries}
+	return action{ID: id(a.ID), Kind: string(a.Kind), Stage: a.Stage, State: string(a.State), Tries: a.Tries, Why: a.Why, Person: a.Person,
+		Pieces: a.Pieces, RequestID: maybe(a.Request), ExpiresAt: instant(a.Expires())}
+}
+
+// maybe is an id, or null where there is none.
+func maybe(n int64) *string {
+	if n == 0 {
+		return nil
+	}
+	s := id(n)
+	return &s
 }
 
 func listedJSON(ctx context.Context, a models.Action) listedAction {
-	out := listedAction{action: actionJSON(a), OrderID: id(a.OrderID), Shop: a.Shop, Why: a.Why, Error: told(ctx, a.Error), Receipt: a.Receipt,
+	out := listedAction{action: actionJSON(a), OrderID: id(a.OrderID), Shop: a.Shop, Error: told(ctx, a.Error), Receipt: a.Receipt,
 		PlannedAt: a.Planned, SentAt: instant(a.Sent), DoneAt: instant(a.Done)}
-	if a.Withdrew != 0 {
-		entry := id(a.Withdrew)
-		out.Withdrew = &entry
-	}
+	out.Withdrew = maybe(a.Withdrew)
 	return out
 }
 

@@ -37,10 +37,11 @@ type Resyncer interface {
 
 // An API answers /api/v1.
 type API struct {
-	Book    Book
-	Resync  Resyncer
-	Holds   Holder
-	Actions Actions
+	Book     Book
+	Resync   Resyncer
+	Holds    Holder
+	Actions  Actions
+	Requests Requests
 }
 
 // maxText is the longest reference or search that is looked for.
@@ -157,6 +158,11 @@ func pathID(c *gin.Context, key string) (int64, error) {
 		return 0, models.Fail(models.NotFound, key)
 	}
 	return n, nil
+}
+
+func made(c *gin.Context, body any) error {
+	c.JSON(http.StatusCreated, body)
+	return nil
 }
 
 func ok(c *gin.Context, body any) error {

@@ -94,6 +94,12 @@ type action struct {
 	Stage string `json:"stage"`
 	State string `json:"state"`
 	Tries int    `json:"tries"`
+	Why   string `json:"why"` // it waits, was withdrawn or isn't needed
+	// Person: it waits for people's release from the start.
+	Person    bool       `json:"person"`
+	Pieces    int        `json:"pieces"`     // goods that no instruction covered; 0: the whole order
+	RequestID *string    `json:"request_id"` // by which it was released last, or asked for
+	ExpiresAt *time.Time `json:"expires_at"` // from when on it waits for people
 }
 
 // instant writes a time in UTC, a missing one as null.

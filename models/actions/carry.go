@@ -65,6 +65,7 @@ func (s *Actions) carry(ctx context.Context, id int64) error {
 type claim struct {
 	id, order int64
 	try       int
+	round     int // tries before somebody had it tried again
 	// read are the connections that have to be read before it can be claimed, since is
 	// when that begins.
 	read  []int64
@@ -121,7 +122,7 @@ func (s *Actions) tryClaim(ctx context.Context, id int64, before claim) (claim, 
 		if asked := len(before.read) > 0; asked && load.Tries != before.try || !asked && !load.Due {
 			return nil // somebody else has it, or had it
 		}
-		out.order, out.try = order.ID, load.Tries
+		out.order, out.try, out.round = order.ID, load.Tries, load.Round
 		return s.judge(ctx, tx, load, order, apis, before, &out)
 	})
 	return out, err
@@ -150,6 +151,10 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 	}
 	gate := s.gate(order, around, apis, before.since, tx.Now)
 	if why := models.Unmet(gate.Conditions(load.Action)); why != "" {
+		if again && why == "not_expired" {
+			// It was begun so long ago that its sender's memory of the key may be gone.
+			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.no_answer_stored"}, "")
+		}
 		if _, ended := order.Withdraws(); again && ended && load.Kind.HighRisk() {
 			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.order_ended"}, "")
 		}
@@ -198,12 +203,18 @@ func (s *Actions) gate(order models.Order, around store.Surroundings, apis map[i
 	for _, hold := range around.Holds {
 		g.Held = append(g.Held, string(hold.Scope))
 	}
-	for _, x := range around.Exceptions {
-		if x.Policy == models.PolicyHold {
-			g.Pauses = append(g.Pauses, x.Kind)
-		}
-	}
+	g.Cases, g.LastEntry = around.Exceptions, around.LastEntry
 	return g
+}
+
+// Gate is what the conditions of an order's actions are judged by, in a transaction
+// that has locked the order after relying on its shop and its connections.
+func (s *Actions) Gate(ctx context.Context, tx *store.Tx, order models.Order, apis map[int64]models.APIState) (models.Gate, store.Surroundings, error) {
+	around, err := tx.Surroundings(ctx, order)
+	if err != nil {
+		return models.Gate{}, around, err
+	}
+	return s.gate(order, around, apis, time.Time{}, tx.Now), around, nil
 }
 
 // sent is what a destination gets.
@@ -212,13 +223,28 @@ type sent struct {
 	Kind   models.ActionKind `json:"kind"`
 	Stage  string            `json:"stage"`
 	Shop   string            `json:"shop"`
-	Order  any               `json:"order"`
+	// Pieces are the goods that it is about, where they aren't the whole order.
+	Pieces  int      `json:"pieces,omitempty"`
+	Repeats *repeats `json:"repeats,omitempty"`
+	Order   any      `json:"order"`
+}
+
+// repeats names the action that is done once more.
+type repeats struct {
+	Action string `json:"action"`
+	Stage  string `json:"stage"`
 }
 
 func (s *Actions) body(a models.Action, order models.Order, around store.Surroundings, gate models.Gate) ([]byte, error) {
 	file := models.OrderFile{Order: order, Shop: around.Shop, ShopName: around.ShopName, Connection: around.Connection, Health: gate.Health,
 		Waiting: around.Events, Exceptions: around.Exceptions, Holds: around.Holds, Actions: around.Actions}
-	b, err := json.Marshal(sent{Action: key(a.ID), Kind: a.Kind, Stage: a.Stage, Shop: around.Shop, Order: s.Outline(file, gate.Now)})
+	out := sent{Action: key(a.ID), Kind: a.Kind, Stage: a.Stage, Shop: around.Shop, Pieces: a.Pieces, Order: s.Outline(file, gate.Now)}
+	for _, x := range around.Actions {
+		if x.ID == a.Repeats {
+			out.Repeats = &repeats{Action: key(x.ID), Stage: x.Stage}
+		}
+	}
+	b, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("actions: body of %d: %w", a.ID, err)
 	}
@@ -238,7 +264,7 @@ const (
 // order wakes it at once; what has waited long looks seldom.
 func patience(a models.Action, why string, now time.Time) time.Duration {
 	switch why {
-	case "official", "released":
+	case "official", "released", "not_expired":
 		return toldWait
 	case "not_before":
 		return max(time.Second, min(a.NotBefore.Sub(now), toldWait))

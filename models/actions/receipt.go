@@ -112,7 +112,7 @@ func (s *Actions) report(ctx context.Context, tx *store.Tx, load store.Load, r R
 	}
 	e := store.Ending{State: models.ActionDone, Receipt: r.Receipt}
 	if !happened {
-		e = store.Ending{State: models.ActionFailed, Error: "note.reported_failed"}
+		e = store.Ending{State: models.ActionFailed, Error: models.ReportedFailed}
 	}
 	return true, s.end(ctx, tx, load, e, "receipt")
 }

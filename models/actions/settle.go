@@ -79,7 +79,7 @@ func (s *Actions) settle(ctx context.Context, c claim, a answer) error {
 			if load.State == models.ActionDone || !a.done && !stands {
 				return nil // a success settles whatever stands; a failure only its own try
 			}
-			return s.end(ctx, tx, load, ending(a, c.destination.Idempotent, c.try), "sent")
+			return s.end(ctx, tx, load, ending(a, c.destination.Idempotent, c.try-c.round), "sent")
 		})
 		if !store.Down(err) || try == settleTries {
 			return err
@@ -103,7 +103,7 @@ func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e stor
 	switch {
 	case e.State == models.ActionUnclear:
 		c.Problem.Kind = models.ActionUnclearKind
-	case e.State == models.ActionFailed, e.State.Open() && load.Tries >= caseAfter:
+	case e.State == models.ActionFailed, e.State.Open() && (load.Round > 0 || load.Tries >= caseAfter):
 		c.Problem.Kind = models.ActionFailedKind
 	}
 	if err := tx.CloseActionCases(ctx, load.ID, order.ConnectionID, c.Problem.Kind, how); err != nil || c.Problem.Kind == "" {

@@ -1,4 +1,5 @@
-// Package casework has what people decide: holds, rules, and where follow-ups go.
+// Package casework has what people decide: holds, rules, where follow-ups go, and
+// requests that take two of them.
 package casework
 
 import (

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/actions"
@@ -57,7 +55,7 @@ func (s *Lives) Propose(ctx context.Context, actor models.Actor, p LiveProposal)
 		if p.Mode == models.ByHTTP && p.Secret == "" && now.Secret == nil {
 			return &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"secret": "error.live_secret_missing"}}
 		}
-		if err := expire(ctx, tx, shop); err != nil {
+		if err := expireIn(ctx, tx, shop); err != nil {
 			return err
 		}
 		open, err := tx.OpenLives(ctx, shop, tx.Now)
@@ -104,11 +102,6 @@ func (p *LiveProposal) faults() map[string]string {
 }
 
 const maxAddress = 2000
-
-// sentence tells whether a text is one line that can be kept.
-func sentence(s string) bool {
-	return s != "" && utf8.RuneCountInString(s) <= maxReason && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}
 
 func mayLive(actor models.Actor) error {
 	if !actor.May(models.ActionsLive) {
@@ -258,8 +251,8 @@ func closeLive(ctx context.Context, tx *store.Tx, l models.Live, state models.Re
 	return tx.Audit(ctx, by, "live."+string(state), l.Subject, fmt.Sprintf("request %d %s", l.ID, l.State), string(state))
 }
 
-// expire ends what nobody decided in time in a shop that is locked.
-func expire(ctx context.Context, tx *store.Tx, shop int64) error {
+// expireIn ends what nobody decided in time in a shop that is locked.
+func expireIn(ctx context.Context, tx *store.Tx, shop int64) error {
 	over, err := tx.LivesOver(ctx, tx.Now)
 	if err != nil {
 		return err
@@ -313,7 +306,7 @@ func (s *Lives) Expire(ctx context.Context) error {
 			if _, err := tx.LockShop(ctx, l.Shop); err != nil {
 				return err
 			}
-			return expire(ctx, tx, l.ShopID)
+			return expireIn(ctx, tx, l.ShopID)
 		})
 		if err != nil {
 			return fmt.Errorf("casework: expire request %d: %w", l.ID, err)

@@ -10,7 +10,8 @@ import (
 // follow plans what the moves of a step ask for, calls back what they make wrong, and
 // wakes what waits on the order, all in the transaction of the moves.
 func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, target models.Target, moves []models.Move, out *Outcome) error {
-	plans, err := planned(ctx, tx, r, before, after, moves, out)
+	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
+	plans, err := planned(ctx, tx, r, before, after, moves, entries)
 	if err != nil {
 		return err
 	}
@@ -24,6 +25,11 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 	if err != nil {
 		return err
 	}
+	goods, err := followGoods(ctx, tx, before, after, target, entries)
+	if err != nil {
+		return err
+	}
+	due, unsent = append(due, goods...), unsent || len(goods) > 0
 	if unsent {
 		if axis, ended := after.Withdraws(); ended {
 			if err := tx.WithdrawActions(ctx, after.ID, axis); err != nil {
@@ -58,7 +64,7 @@ func (l *Ledger) follow(ctx context.Context, tx *store.Tx, r Reading, before, af
 }
 
 // planned are the actions that the shop's rules plan for the moves of a step.
-func planned(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, moves []models.Move, out *Outcome) ([]store.Planned, error) {
+func planned(ctx context.Context, tx *store.Tx, r Reading, before, after models.Order, moves []models.Move, entries []Written) ([]store.Planned, error) {
 	if !models.Plans(before, after, moves) {
 		return nil, nil
 	}
@@ -67,7 +73,6 @@ func planned(ctx context.Context, tx *store.Tx, r Reading, before, after models.
 		return nil, err
 	}
 	var plans []store.Planned
-	entries := out.Entries[len(out.Entries)-len(moves):] // those of these moves
 	for _, p := range rules.Plan(before, after, moves, r.Cause.Kind == models.CauseImport, tx.Now) {
 		for i, m := range moves {
 			if m.Axis == p.Axis {

@@ -35,12 +35,23 @@ type actionRow struct {
 	PlannedAt  time.Time
 	SentAt     *time.Time
 	DoneAt     *time.Time
+
+	ReleasedEntry int64
+	ReleasedCase  int64
+	RequestID     *int64
+	Pieces        int
+	RepeatsID     *int64
+	Round         int
+	RetriedAt     *time.Time
+	RetriedBy     string
+	RetryReason   string
 }
 
 const actionColumns = `
 SELECT a.id, a.order_id, COALESCE(NULLIF(o.number, ''), o.platform_ref) AS order_name, a.shop_id, s.slug AS shop, a.kind, a.stage, a.occasion, a.state, a.why,
        a.entry_id, a.official, a.person, a.released_at, a.not_before, a.due_at, a.tries, a.error, a.receipt, a.withdrew_id, a.instead_id,
-       a.planned_at, a.sent_at, a.done_at
+       a.planned_at, a.sent_at, a.done_at, a.released_entry, a.released_case, a.request_id, a.pieces, a.repeats_id, a.round,
+       a.retried_at, a.retried_by, a.retry_reason
 FROM actions a JOIN orders o ON o.id = a.order_id JOIN shops s ON s.id = a.shop_id`
 
 func (r actionRow) action() models.Action {
@@ -53,7 +64,9 @@ func (r actionRow) action() models.Action {
 	return models.Action{ID: r.ID, OrderID: r.OrderID, OrderName: r.OrderName, ShopID: r.ShopID, Shop: r.Shop, Kind: r.Kind, Stage: r.Stage,
 		Occasion: r.Occasion, State: r.State, Why: r.Why, Entry: some(r.EntryID), Official: r.Official, Person: r.Person, Released: utc(r.ReleasedAt),
 		NotBefore: utc(r.NotBefore), Due: utc(r.DueAt), Tries: r.Tries, Error: r.Error, Receipt: r.Receipt, Withdrew: some(r.WithdrewID),
-		Instead: some(r.InsteadID), Planned: r.PlannedAt.UTC(), Sent: utc(r.SentAt), Done: utc(r.DoneAt)}
+		Instead: some(r.InsteadID), Planned: r.PlannedAt.UTC(), Sent: utc(r.SentAt), Done: utc(r.DoneAt),
+		ReleasedEntry: r.ReleasedEntry, ReleasedCase: r.ReleasedCase, Request: some(r.RequestID), Pieces: r.Pieces, Repeats: some(r.RepeatsID), Round: r.Round,
+		Retried: utc(r.RetriedAt), RetriedBy: r.RetriedBy, RetryReason: r.RetryReason}
 }
 
 func (r reads) actionsWhere(ctx context.Context, cond string, args ...any) ([]models.Action, error) {
@@ -199,12 +212,13 @@ UPDATE actions SET state = 'withdrawn', why = ?, due_at = NULL, done_at = ?,
 WHERE order_id = ? AND state IN `+unsent+` AND ?::jsonb @> to_jsonb(kind)`, axis, tx.Now, order, axis, order, risky())
 }
 
-// ShippedActions says of an order's unsent instruction that the goods have left already.
+// ShippedActions says of an order's unsent instructions that the goods have left
+// already. A replacement is wanted although they have.
 func (tx *Tx) ShippedActions(ctx context.Context, order int64) error {
 	return tx.exec(ctx, `
 UPDATE actions SET state = 'not_needed', why = ?, due_at = NULL, done_at = ?
-WHERE order_id = ? AND state IN `+unsent+` AND kind = ? AND stage = ?`,
-		models.ShippedAlready, tx.Now, order, models.FulfillmentInstruction, models.WholeOrder)
+WHERE order_id = ? AND state IN `+unsent+` AND kind = ? AND (stage = ? OR starts_with(stage, ?))`,
+		models.ShippedAlready, tx.Now, order, models.FulfillmentInstruction, models.WholeOrder, models.StageMore)
 }
 
 // ConfirmActions notes that what a payload had reported of an axis, and what was
@@ -224,20 +238,6 @@ func (tx *Tx) WakeActions(ctx context.Context, order int64, moved bool) ([]int64
 UPDATE actions SET state = CASE WHEN state = 'manual' THEN 'waiting' ELSE state END, due_at = now()
 WHERE order_id = ? AND (state IN ('planned', 'waiting') OR state = 'manual' AND ? AND ?::jsonb @> to_jsonb(kind)) RETURNING id`, order, moved, risky())
 	return ids, err
-}
-
-// ReleaseAction notes that a person released an action: it waits for nobody any more,
-// but for every other condition. One that was withdrawn before it was sent is put back,
-// as the same row with the same key.
-func (tx *Tx) ReleaseAction(ctx context.Context, id int64) error {
-	n, err := tx.changed(ctx, `
-UPDATE actions SET released_at = ?, due_at = now(), withdrew_id = NULL, done_at = NULL, why = '',
-       state = CASE WHEN state = 'withdrawn' THEN 'planned' ELSE state END
-WHERE id = ? AND (state IN ('planned', 'waiting') OR state = 'withdrawn' AND sent_at IS NULL)`, tx.Now, id)
-	if err == nil && n == 0 {
-		return models.Fail(models.Conflict, "error.action_not_waiting")
-	}
-	return err
 }
 
 // MergeActions gives the actions of a shell to the order that it became part of. Where

@@ -195,6 +195,23 @@ func TestActionsOfOrdersThatBecomeOne(t *testing.T) {
 	}
 }
 
+// ask asks for the release of an action.
+func (b *bench) ask(a models.Action, needs int) models.Request {
+	b.t.Helper()
+	var q models.Request
+	b.inTx(func(tx *store.Tx) error {
+		id, err := tx.AddRequest(b.t.Context(), models.Request{Kind: models.RequestRelease, Subject: store.ActionSubject(a.ID), ShopID: a.ShopID, OrderID: a.OrderID,
+			ActionID: a.ID, ActionKind: a.Kind, Code: models.OtherReason, Reason: "checked", Needs: needs, By: "staff:1", ByName: "Wing", ByRole: models.Support,
+			Expires: tx.Now.Add(time.Hour)})
+		if err != nil {
+			return err
+		}
+		q, err = tx.Request(b.t.Context(), id)
+		return err
+	})
+	return q
+}
+
 func TestReleasingAnAction(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -203,15 +220,29 @@ func TestReleasingAnAction(t *testing.T) {
 	p := instruction
 	p.Person = true
 	id := b.plan(order, p)[0]
-	b.inTx(func(tx *store.Tx) error { return tx.ReleaseAction(t.Context(), id) })
 	a, err := b.Action(t.Context(), id)
-	if err != nil || !a.Person || a.Released.IsZero() {
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := b.ask(a, 1)
+	b.inTx(func(tx *store.Tx) error { return tx.ReleaseAction(t.Context(), id, q.ID) })
+	newest := one[int64](b, `SELECT max(id) FROM ledger`)
+	if a, err = b.Action(t.Context(), id); err != nil || !a.Person || a.Released.IsZero() || a.Request != q.ID || a.ReleasedEntry != newest {
 		t.Errorf("%+v %v", a, err)
 	}
-	b.must(`UPDATE actions SET state = 'done'`)
-	err = b.Tx(t.Context(), func(tx *store.Tx) error { return tx.ReleaseAction(t.Context(), id) })
-	if models.CodeOf(err) != models.Conflict {
-		t.Errorf("released when it was done: %v", err)
+	for state, want := range map[string]string{"planned": "planned", "waiting": "waiting", "manual": "waiting", "withdrawn": "planned", "failed": "waiting",
+		"done": "", "unclear": "", "not_needed": "", "watched": "", "sending": ""} {
+		b.must(fmt.Sprintf(`UPDATE actions SET state = '%s', why = '', tries = 3, round = 0`, state))
+		err := b.Tx(t.Context(), func(tx *store.Tx) error { return tx.ReleaseAction(t.Context(), id, q.ID) })
+		if want == "" && models.CodeOf(err) != models.Conflict || want != "" && err != nil {
+			t.Errorf("released when it was %s: %v", state, err)
+		}
+		if got := one[string](b, `SELECT state FROM actions`); want != "" && got != want {
+			t.Errorf("%s became %s", state, got)
+		}
+		if round := one[int](b, `SELECT round FROM actions`); (round == 3) != (state == "failed") {
+			t.Errorf("%s has a round that begins at %d", state, round)
+		}
 	}
 	if _, err := b.Action(t.Context(), 999); models.CodeOf(err) != models.NotFound {
 		t.Errorf("an action that isn't there: %v", err)

@@ -67,6 +67,7 @@ type Surroundings struct {
 	Exceptions []models.Exception  // open ones
 	Actions    []models.Action
 	Holds      []models.Hold
+	LastEntry  int64 // the newest of the order's ledger
 	Shop       string
 	ShopName   string
 	Connection string // slug of where the order was first seen
@@ -108,6 +109,9 @@ ORDER BY e.received_at DESC`, o.ID, o.ID, o.ID); err != nil {
 		return s, err
 	}
 	if s.Actions, err = tx.ActionsOf(ctx, o.ID); err != nil {
+		return s, err
+	}
+	if s.LastEntry, _, err = tx.LastEntry(ctx, o.ID); err != nil {
 		return s, err
 	}
 	s.Holds, err = tx.HoldsReaching(ctx, o.ID, o.ShopID, o.Connections())

@@ -233,6 +233,8 @@ var uniques = map[string]*models.Error{
 	"connections_slug_key":    models.Fail(models.Conflict, "error.connection_exists"),
 	"orders_platform_ref_key": models.Fail(models.Conflict, "error.order_exists"),
 	"holds_open_key":          models.Fail(models.Conflict, "error.held_already"),
+	"requests_open_key":       models.Fail(models.Conflict, "error.request_open_already"),
+	"approvals_pkey":          models.Fail(models.Conflict, "error.approved_already"),
 }
 
 // wrap turns database errors into the console's own where a person or a caller can

@@ -12,7 +12,6 @@ import (
 	"counterfoil/models/actions"
 	"counterfoil/models/platform/sandbox"
 	"counterfoil/models/staff"
-	"counterfoil/models/store"
 )
 
 // paid is an order of the shop that is paid.
@@ -250,23 +249,30 @@ func TestADisputeThatWasWonLetsAPersonPutItBack(t *testing.T) {
 	if r.instruction().State != "withdrawn" || s.count() != 0 {
 		t.Fatalf("it came back by itself: %+v", r.instruction())
 	}
-	put := func() error {
-		return r.app.store.Tx(t.Context(), func(tx *store.Tx) error {
-			var n int64
-			if _, err := fmt.Sscan(a.ID, &n); err != nil {
-				return err
-			}
-			return tx.ReleaseAction(t.Context(), n)
-		})
-	}
-	if err := put(); err != nil {
-		t.Fatal(err)
+	// One person asks, another one decides; a third try finds that it left.
+	if code, q := r.asks("release", a.ID); code != http.StatusCreated || r.approves(q.ID) != http.StatusOK {
+		t.Fatalf("%d %+v", code, q)
 	}
 	if b := r.becomes(models.ActionDone, ""); b.ID != a.ID || s.count() != 1 {
 		t.Errorf("%d calls, %+v", s.count(), b)
 	}
-	if err := put(); models.CodeOf(err) != models.Conflict {
-		t.Errorf("put back after it was sent: %v", err)
+	if code, _ := r.asks("release", a.ID); code != http.StatusConflict {
+		t.Errorf("put back after it was sent: %d", code)
+	}
+}
+
+func TestWhatIsStillRefundedIsNotPutBack(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil)
+	r.live("hk", newSink(t), true, models.FulfillmentInstruction)
+	id := r.pausedInstruction()
+	r.postAll("hk", must(r.shop.Refund(id, "100.00", sandbox.RefundSucceeds))...)
+	a := r.becomes(models.ActionWithdrawn, "refund")
+	var refused struct {
+		Error struct{ Code, Message string }
+	}
+	if code := r.person("Wing", models.Support).callWith(http.MethodPost, "/api/v1/actions/"+a.ID+"/release", `{"reason": "x"}`, &refused); code != http.StatusConflict || !strings.Contains(refused.Error.Message, "fully refunded") {
+		t.Errorf("%d %+v", code, refused)
 	}
 }
 

@@ -140,8 +140,11 @@ var usual = []models.ActionKind{models.FulfillmentInstruction, models.Invoice, m
 // seenAction is an action as programs read it.
 type seenAction struct {
 	ID, Kind, Stage, State, Why, Error, Receipt string
-	Tries                                       int
-	Withdrew                                    *string `json:"withdrew_id"`
+	Tries, Pieces                               int
+	Person                                      bool
+	Withdrew                                    *string    `json:"withdrew_id"`
+	Request                                     *string    `json:"request_id"`
+	Expires                                     *time.Time `json:"expires_at"`
 }
 
 // actions lists the newest action of each kind and stage.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"counterfoil/models"
+	"counterfoil/models/actions"
 	"counterfoil/models/casework"
 	"counterfoil/models/connect"
 	"counterfoil/models/platform"
@@ -42,7 +43,15 @@ func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
 		}
 	}
 	r.settled()
+	r.destination(actions.Setup{Shop: "hk", Kind: models.FulfillmentInstruction, Mode: models.ByHand})
 	boss := models.Actor{StaffID: 1, Name: "Ng", Role: models.Manager}
+	support := models.Actor{StaffID: 2, Name: "Wing", Role: models.Support}
+	// conflicts are answers here: everything moves all the time.
+	decided := func(err error) {
+		if c := models.CodeOf(err); err != nil && c != models.Conflict && c != models.Invalid && c != models.NotFound {
+			t.Error(err)
+		}
+	}
 	work := []func(round, i int){
 		func(_, i int) { r.postAll("hk", must(r.shop.Touch(ids[i]))...) },
 		func(round, i int) {
@@ -104,6 +113,37 @@ func TestEverybodyAtOnceOnTenOrders(t *testing.T) {
 			}
 			if err := r.app.book.Add(context.Background(), "console", in); err != nil {
 				t.Error(err)
+			}
+		},
+		func(round, i int) {
+			// People ask for releases and replacements, decide, and try again.
+			o, _ := r.order(gid(ids[i]))
+			order, _ := strconv.ParseInt(o.ID, 10, 64)
+			ask := casework.Ask{Kind: models.RequestReplacement, Order: order, Reason: "test"}
+			for _, a := range o.Actions {
+				if id, _ := strconv.ParseInt(a.ID, 10, 64); a.Kind == string(models.FulfillmentInstruction) && round%2 == 0 {
+					ask = casework.Ask{Kind: models.RequestRelease, Action: id, Reason: "test"}
+					_, err := r.app.asked.Retry(context.Background(), boss, id, "test")
+					decided(err)
+				}
+			}
+			q, err := r.app.asked.Propose(context.Background(), support, ask)
+			decided(err)
+			if err == nil {
+				_, err = r.app.asked.Decide(context.Background(), boss, q.ID, round%3 != 0, "test")
+				decided(err)
+			}
+			if err := r.app.asked.Expire(context.Background()); err != nil {
+				t.Error(err)
+			}
+		},
+		func(round, i int) {
+			// Goods come on top, and parcels are called back.
+			if ns, err := r.shop.Edit(ids[i], "0.00", 1); err == nil {
+				r.postAll("hk", ns...)
+			}
+			if ns, err := r.shop.CancelFulfillment(ids[i]); err == nil && round%3 == 0 {
+				r.postAll("hk", ns...)
 			}
 		},
 		func(_, i int) {

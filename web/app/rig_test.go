@@ -41,6 +41,7 @@ type rig struct {
 	stripe  *sandbox.Stripe
 	receipt *sandbox.ReceiptRoller
 	clock   *clock
+	people  *people
 }
 
 // A clock is the real one plus what a test adds.
@@ -66,13 +67,13 @@ func start(t testing.TB) *rig { return startOn(t, storetest.New(t)) }
 
 func startOn(t testing.TB, dsn string) *rig {
 	t.Helper()
-	return (&rig{t: t, waits: patience, clock: &clock{}, dsn: dsn, key: seal.New()}).start()
+	return (&rig{t: t, waits: patience, clock: &clock{}, people: &people{}, dsn: dsn, key: seal.New()}).start()
 }
 
 // beside runs a second process' program on the same database.
 func (r *rig) beside() *rig {
 	r.t.Helper()
-	return (&rig{t: r.t, waits: r.waits, clock: r.clock, dsn: r.dsn, key: r.key}).start()
+	return (&rig{t: r.t, waits: r.waits, clock: r.clock, people: &people{}, dsn: r.dsn, key: r.key}).start()
 }
 
 func (r *rig) start() *rig {

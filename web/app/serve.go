@@ -48,6 +48,7 @@ type App struct {
 	actions *actions.Actions
 	holds   *casework.Holds
 	lives   *casework.Lives
+	asked   *casework.Requests
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
@@ -132,6 +133,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	a.lives = &casework.Lives{Store: a.store, Keys: a.keys, Log: a.log}
 	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
 	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
+	a.asked = &casework.Requests{Store: a.store, Queue: q, Actions: a.actions, Log: a.log}
 	cookies := a.keys.DeriveAll("cookie signing")
 	secrets := a.keys.DeriveAll("cookie encryption")
 	var pairs [][]byte
@@ -155,7 +157,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Rules:       handlers.Rules{Words: words},
 		Login:       handlers.Login{Staff: a.staff},
 		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
-		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions},
+		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
@@ -248,6 +250,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
 	background.Go(func() { a.lives.Expires(work) })
+	background.Go(func() { a.asked.Ends(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()

@@ -46,7 +46,7 @@ func (o *shopOrder) fulfillment() any {
 	switch {
 	case o.request.status == "ON_HOLD":
 		w = "ON_HOLD"
-	case o.shipped() > 0 && o.shipped() >= o.pieces:
+	case o.shipped() > 0 && o.shipped() >= o.wanted():
 		w = "FULFILLED"
 	case o.shipped() > 0:
 		w = "PARTIALLY_FULFILLED"
@@ -122,8 +122,8 @@ func (s *Shopify) restOrder(o *shopOrder) map[string]any {
 		"current_total_price": money(o.current()), "total_outstanding": money(o.outstanding()),
 		"email": "buyer@example.com", "customer": map[string]any{"id": 1, "email": "buyer@example.com", "first_name": "Test", "last_name": "Buyer"},
 		"billing_address": address, "shipping_address": address, "order_status_url": "https://" + s.cfg.Account + "/orders/example",
-		"line_items": []any{map[string]any{"id": o.id + 7, "title": "Example & Sons mug", "quantity": o.pieces, "current_quantity": o.pieces,
-			"fulfillable_quantity": o.pieces - o.shipped(), "price": money(o.total / int64(max(1, o.pieces)))}},
+		"line_items": []any{map[string]any{"id": o.id + 7, "title": "Example & Sons mug", "quantity": o.pieces, "current_quantity": o.wanted(),
+			"fulfillable_quantity": o.wanted() - o.shipped(), "price": money(o.total / int64(max(1, o.pieces)))}},
 		"refunds": refunds, "fulfillments": shipments, "returns": returns,
 	}
 }
@@ -209,7 +209,7 @@ func (s *Shopify) graph(o *shopOrder) map[string]any {
 		"cancelledAt": shopUTC(o.cancelled), "cancelReason": reason, "currencyCode": o.currency, "presentmentCurrencyCode": o.currency,
 		"displayFinancialStatus": o.financial(), "displayFulfillmentStatus": o.fulfillment(), "returnStatus": o.returned(),
 		"fullyPaid": o.outstanding() == 0, "unpaid": o.received() == 0, "sourceName": o.source, "paymentGatewayNames": []any{o.gateway},
-		"subtotalLineItemsQuantity": o.pieces, "currentSubtotalLineItemsQuantity": o.pieces,
+		"subtotalLineItemsQuantity": o.pieces, "currentSubtotalLineItemsQuantity": o.wanted(),
 		"totalPriceSet": money(o.total), "currentTotalPriceSet": money(o.current()), "totalReceivedSet": money(o.received()), "totalRefundedSet": money(o.refunded()),
 		"netPaymentSet": money(o.received() - o.refunded()), "totalOutstandingSet": money(o.outstanding()),
 		"transactions": moves, "refunds": refunds, "fulfillments": shipments,

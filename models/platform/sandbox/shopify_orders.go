@@ -38,7 +38,7 @@ type shopOrder struct {
 	currency, gateway, source           string
 	test                                bool
 	total                               int64
-	pieces                              int
+	pieces, removed                     int // removed by an edit, of the pieces
 	created, updated, closed, cancelled time.Time
 	reason                              string
 	moves                               []*shopMove
@@ -254,6 +254,9 @@ func (o *shopOrder) shipped() int {
 	return n
 }
 
+// wanted is how many pieces the order asks for after its edits.
+func (o *shopOrder) wanted() int { return o.pieces - o.removed }
+
 func (s *Shopify) move(o *shopOrder, a *shopAct, kind, status string, amount int64) *shopMove {
 	m := &shopMove{id: s.id(), kind: kind, status: status, amount: amount, at: s.tick()}
 	o.moves = append(o.moves, m)
@@ -368,7 +371,7 @@ func (s *Shopify) SettleRefund(id int64, how ShopifyRefund) ([]Notification, err
 // Fulfill ships pieces, or all that are left for 0.
 func (s *Shopify) Fulfill(id int64, pieces int, tracking string) ([]Notification, error) {
 	return s.do(id, func(o *shopOrder, a *shopAct) error {
-		left := o.pieces - o.shipped()
+		left := o.wanted() - o.shipped()
 		if pieces == 0 {
 			pieces = left
 		}
@@ -380,7 +383,7 @@ func (s *Shopify) Fulfill(id int64, pieces int, tracking string) ([]Notification
 		o.shipments = append(o.shipments, f)
 		o.request.status = "IN_PROGRESS"
 		topic := "orders/partially_fulfilled"
-		if o.shipped() == o.pieces {
+		if o.shipped() == o.wanted() {
 			topic, o.request.status = "orders/fulfilled", "CLOSED"
 		}
 		a.body("fulfillments/create", s.restShipment(o, f))
@@ -519,14 +522,18 @@ func (s *Shopify) UpdateReturn(id int64) ([]Notification, error) {
 	})
 }
 
-// Edit adds to what the order asks.
+// Edit adds to what the order asks, or takes unshipped pieces out of it for a negative
+// number: the line keeps its quantity, and its current quantity shrinks.
 func (s *Shopify) Edit(id int64, more string, pieces int) ([]Notification, error) {
 	return s.do(id, func(o *shopOrder, a *shopAct) error {
 		n, err := models.Minor(more, o.currency)
 		if err != nil {
 			return err
 		}
-		o.total, o.pieces, o.updated = o.total+n, o.pieces+pieces, s.tick()
+		if o.wanted()+pieces < o.shipped() {
+			return errors.New("what was shipped can't be removed")
+		}
+		o.total, o.pieces, o.removed, o.updated = o.total+n, o.pieces+max(0, pieces), o.removed+max(0, -pieces), s.tick()
 		at := s.local(o.updated)
 		a.body("orders/edited", map[string]any{"order_edit": map[string]any{"id": s.id(), "order_id": o.id, "created_at": at, "committed_at": at,
 			"line_items": map[string]any{"additions": []any{}, "removals": []any{}}}})

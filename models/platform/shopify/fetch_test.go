@@ -152,6 +152,29 @@ func TestAnOrderIsReadAsItStands(t *testing.T) {
 	}
 }
 
+// What an edit takes out of an order stays among what was ordered.
+func TestPiecesOfAnEditedOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	edit := func(pieces int) func(id int64) ([]sandbox.Notification, error) {
+		return func(id int64) ([]sandbox.Notification, error) { return w.shop.Edit(id, "0", pieces) }
+	}
+	id, _ := w.order(sandbox.ShopifyOrder{Pieces: 3}, w.shop.Pay, edit(2), edit(-1),
+		func(id int64) ([]sandbox.Notification, error) { return w.shop.Fulfill(id, 3, "A1") })
+	if got, want := *w.one(id).Items, (models.Items{Ordered: 5, Removed: 1, Shipped: 3}); got != want {
+		t.Errorf("items %+v, want %+v", got, want)
+	}
+	if _, err := w.shop.Edit(id, "0", -2); err == nil {
+		t.Error("what was shipped was removed")
+	}
+	if _, err := w.shop.Fulfill(id, 0, "A2"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.one(id); got.Items.Shipped != 4 || got.Axes[models.Fulfillment].State != models.FulfillmentFulfilled {
+		t.Errorf("%+v %s", got.Items, axes(got))
+	}
+}
+
 func TestPartsItemsMethodAndChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,6 +23,7 @@ type gqlOrder struct {
 	Fulfillment leaf             `json:"displayFulfillmentStatus"`
 	Return      leaf             `json:"returnStatus"`
 	Pieces      leaf             `json:"subtotalLineItemsQuantity"`
+	Kept        leaf             `json:"currentSubtotalLineItemsQuantity"` // without what was removed
 	Gateways    list[leaf]       `json:"paymentGatewayNames"`
 	Source      leaf             `json:"sourceName"`
 	Total       bag              `json:"totalPriceSet"`
@@ -318,6 +319,9 @@ func (d *decoder) shipments() {
 	}
 	if d.v.Pieces.kind == number && d.v.Shipments.given() {
 		d.o.Items = &models.Items{Ordered: d.v.Pieces.count(), Shipped: shipped}
+		if d.v.Kept.kind == number {
+			d.o.Items.Removed = max(0, d.o.Items.Ordered-d.v.Kept.count())
+		}
 	}
 }
 

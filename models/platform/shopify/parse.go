@@ -89,6 +89,7 @@ type body struct {
 
 type restLine struct {
 	Quantity leaf `json:"quantity"`
+	Current  leaf `json:"current_quantity"` // without what was removed
 }
 
 type restMoved struct {

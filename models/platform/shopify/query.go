@@ -64,7 +64,7 @@ func newShape(name string, sizes map[string]int, detail bool) *shape {
 	}
 	s := &shape{name: name, sizes: sizes, detail: detail}
 	s.order = append(scalars("Order", `id legacyResourceId name test createdAt updatedAt cancelledAt cancelReason
-		displayFinancialStatus displayFulfillmentStatus returnStatus subtotalLineItemsQuantity paymentGatewayNames sourceName`),
+		displayFinancialStatus displayFulfillmentStatus returnStatus subtotalLineItemsQuantity currentSubtotalLineItemsQuantity paymentGatewayNames sourceName`),
 		money("Order", "totalPriceSet"), money("Order", "totalReceivedSet"), money("Order", "totalRefundedSet"), money("Order", "totalOutstandingSet"),
 		field{on: "Order", name: "transactions", first: sizes["transactions"],
 			sub: append(scalars("OrderTransaction", "id kind status createdAt processedAt"), money("OrderTransaction", "amountSet"))},

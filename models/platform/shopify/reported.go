@@ -218,7 +218,7 @@ func (a *Adapter) saidGoods(o *models.Observation, b body) {
 		}
 	}
 	if b.Lines.given() && b.Fulfillments.given() {
-		o.Items = &models.Items{Ordered: pieces(b.Lines.items), Shipped: shipped}
+		o.Items = &models.Items{Ordered: pieces(b.Lines.items), Removed: removed(b.Lines.items), Shipped: shipped}
 	}
 	if b.Returns.given() {
 		a.saidReturns(o, b.Returns.items)
@@ -283,6 +283,17 @@ func pieces(lines []restLine) int {
 	n := 0
 	for _, l := range lines {
 		n += l.Quantity.count()
+	}
+	return n
+}
+
+// removed counts the pieces that an edit or a refund took out of their lines again.
+func removed(lines []restLine) int {
+	n := 0
+	for _, l := range lines {
+		if l.Current.kind == number {
+			n += max(0, l.Quantity.count()-l.Current.count())
+		}
 	}
 	return n
 }
