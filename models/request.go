@@ -67,3 +67,27 @@ type Approval struct {
 	Role Role
 	At   time.Time
 }
+
+// An Ask is a request as somebody makes it.
+type Ask struct {
+	Kind   RequestKind
+	Order  int64 // of a replacement
+	Action int64 // what is to be released, or sent again
+	Code   string
+	Reason string
+}
+
+// A RequestQuery filters the list of requests. Empty fields don't filter.
+type RequestQuery struct {
+	Shops  []int64 // those the person may see; empty: all
+	State  RequestState
+	Kind   RequestKind
+	Order  int64
+	Action int64
+	Cursor string
+	Limit  int
+}
+
+// ReasonCodes lists the codes of reasons; a free text stays beside each.
+var ReasonCodes = []string{"paid_outside", "refunded_outside", "short_payment", "platform_wrong", "ours_wrong", "wrong_link", "lost_parcel",
+	"uncollected", "duplicate", "goodwill", "suspected_fraud", "test", "other"}

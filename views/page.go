@@ -68,7 +68,7 @@ type entry struct {
 }
 
 var navigation = [][]entry{
-	{{"orders", "/orders", "o", models.OrdersRead}, {"events", "/events", "e", models.EventsRead}},
+	{{"orders", "/orders", "o", models.OrdersRead}, {"actions", "/actions", "a", models.ActionsRead}, {"events", "/events", "e", models.EventsRead}},
 	{{"connections", "/connections", "c", models.ConnectionsRead}, {"rules", "/rules", "r", models.RulesRead}},
 }
 
