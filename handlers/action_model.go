@@ -212,8 +212,12 @@ func actionSteps(f models.OrderFile) []views.StepModel {
 	var steps []views.StepModel
 	for _, a := range f.Actions {
 		step := func(at time.Time, key string, warn bool) {
+			cause := actionCause(a)
+			if key == "flow.action.planned" && a.State != models.ActionWatched {
+				cause = locale.Text{} // how it went stands at its own time
+			}
 			steps = append(steps, views.StepModel{At: at, Icon: "send", Kind: "action", Warn: warn, Text: locale.Say(key), Href: actionPath(a.ID),
-				Name: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency)), Cause: actionCause(a)})
+				Name: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency)), Cause: cause})
 		}
 		if a.State == models.ActionNotNeeded && a.Done.IsZero() {
 			step(a.Planned, "flow.action.not_needed", false)
