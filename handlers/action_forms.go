@@ -27,11 +27,12 @@ func actionForms(in actionIn) []views.ActFormModel {
 	asked := openRequest(in.requests)
 	switch {
 	case f.State == models.ActionFailed:
+		if f.Kind.HighRisk() && f.Error == reportedFailed {
+			add(releaseForm(in), releaseRefused(in, asked))
+			break
+		}
 		add(views.ActFormModel{Name: "retry", Title: locale.Say("action.retry.title"), Says: []locale.Text{locale.Say("action.retry.is")}, Fields: []views.FieldModel{reasonField()},
 			Do: locale.Say("action.retry.title"), Icon: "sync"}, without(in.actor, models.ActionsDecide))
-		if f.Kind.HighRisk() {
-			add(releaseForm(in), releaseRefused(in, asked))
-		}
 	case f.State == models.ActionWaiting || f.State == models.ActionPlanned:
 		add(releaseForm(in), releaseRefused(in, asked))
 	case f.State == models.ActionWithdrawn && f.Sent.IsZero():
@@ -42,6 +43,10 @@ func actionForms(in actionIn) []views.ActFormModel {
 	}
 	return forms
 }
+
+// reportedFailed is the error of an action of which somebody said that it didn't happen.
+// What can't be taken back is done again only where two people want it.
+const reportedFailed = "note.reported_failed"
 
 // fill gives a form back what was typed into it, with what is wrong.
 func fill(m views.ActFormModel, t typed, about int64) views.ActFormModel {

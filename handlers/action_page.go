@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -86,7 +87,8 @@ func actionFacts(f models.ActionFile) []views.FactModel {
 		say("tries", locale.Say("value", f.Tries))
 	}
 	if f.Error != "" {
-		list = append(list, views.FactModel{Label: locale.Say("action.fact.error"), Told: f.Error})
+		told, more, _ := strings.Cut(f.Error, "\n")
+		list = append(list, views.FactModel{Label: locale.Say("action.fact.error"), Told: told, More: more})
 	}
 	if f.Receipt != "" {
 		list = append(list, views.FactModel{Label: locale.Say("action.fact.receipt"), ID: f.Receipt})

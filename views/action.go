@@ -101,6 +101,7 @@ type FactModel struct {
 	Label locale.Text
 	Text  locale.Text
 	Told  string // a sentence of ours or the words of the other side
+	More  string // what the other side wrote beside
 	ID    string // to be copied
 	Href  string
 	Link  locale.Text
@@ -159,6 +160,22 @@ type ChoiceModel struct {
 func actionPath(id int64) string { return "/actions/" + strconv.FormatInt(id, 10) }
 
 func requestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
+
+// atLeast is a count that may have been cut off.
+func atLeast(n int, more bool) string {
+	if more {
+		return strconv.Itoa(n) + "+"
+	}
+	return strconv.Itoa(n)
+}
+
+func requestName(r RequestLine) locale.Text {
+	kind := locale.Say("request.kind." + string(r.Kind))
+	if r.Action == "" {
+		return kind
+	}
+	return locale.Say("request.of", kind, locale.Say("action."+string(r.Action)))
+}
 
 var actionMarks = map[models.ActionState]ui.Mark{
 	models.ActionPlanned: {Icon: "wait", Tone: ui.Busy}, models.ActionWaiting: {Icon: "wait", Tone: ui.Warn}, models.ActionSending: {Icon: "send", Tone: ui.Busy},
