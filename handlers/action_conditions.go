@@ -92,9 +92,9 @@ func verifiedDetails(o models.OrderFile, now time.Time) []views.DetailModel {
 	var m views.OrderModel
 	orderAxes(&m, o, now)
 	for _, d := range m.Doubts {
-		detail := views.DetailModel{Text: locale.Say("condition.detail.axis", axisList(d.Axes), d.Reason)}
+		detail := views.DetailModel{Text: locale.Say("condition.detail.reading", axisList(d.Axes), d.Reason, d.Platform)}
 		if d.Review {
-			detail.Href, detail.Link = page+"#h-work", locale.Say("condition.detail.review")
+			detail = views.DetailModel{Text: locale.Say("condition.detail.axis", axisList(d.Axes), d.Reason), Href: page + "#h-work", Link: locale.Say("condition.detail.review")}
 		}
 		list = append(list, detail)
 	}

@@ -69,6 +69,14 @@ func heldAction(actor models.Actor) actionIn {
 	return in
 }
 
+// factsAction waits for facts alone, or for a reason that still stands.
+func factsAction() actionIn {
+	in := heldAction(supporter)
+	in.requests, in.conditions = nil, []models.Condition{{Key: "verified"}, {Key: "released", Met: true}}
+	in.file.Why, in.file.Destination = "verified", models.Destination{Mode: models.ByHand}
+	return in
+}
+
 func unclearAction() actionIn {
 	in := heldAction(supporter)
 	in.requests, in.order.Holds = nil, nil

@@ -300,6 +300,7 @@ func allPages() map[string]templ.Component {
 		"actions-none.html":    views.Actions(calm, actionsModel(actionsIn{query: models.ActionListQuery{Tab: models.TabAll, Order: 7}, actor: supporter, now: moment})),
 		"action.html":          views.ActionFile(page("Follow-up", "actions", supporter), actionModel(heldAction(supporter))),
 		"action-au.html":       views.ActionFile(page("Follow-up", "actions", auditor), actionModel(heldAction(auditor))),
+		"action-facts.html":    views.ActionFile(calm, actionModel(factsAction())),
 		"action-unclear.html":  views.ActionFile(calm, actionModel(unclearAction())),
 		"request.html":         views.RequestFile(calm, requestModel(openAsk(), supporter, moment, typed{})),
 		"replacement.html":     views.Replacement(calm, replacementModel(quietOrder(), nil, supporter, moment, wrongAsk())),

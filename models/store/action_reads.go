@@ -234,12 +234,13 @@ func (r reads) relatives(ctx context.Context, f *models.ActionFile, repeats int6
 	others, err := r.actionsWhere(ctx, "a.id = ANY (?::bigint[]) OR a.order_id = ? AND a.repeats_id = ? ORDER BY a.id",
 		idList([]int64{f.Instead, repeats}), f.OrderID, f.ID)
 	for i, a := range others {
-		switch a.ID {
-		case f.Instead:
+		if a.ID == f.Instead {
 			f.InsteadBy = &others[i]
-		case repeats:
+		}
+		if a.ID == repeats {
 			f.Repeats = &others[i]
-		default:
+		}
+		if a.ID != f.Instead && a.ID != repeats {
 			f.RepeatedBy = append(f.RepeatedBy, a)
 		}
 	}
