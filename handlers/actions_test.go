@@ -282,6 +282,16 @@ func TestARequestIsProposedAndDecided(t *testing.T) {
 	c.says("ka", path+"?lang=en", "Withdrawn. Nothing was changed.")
 }
 
+func TestMakingLiveIsDecidedWherePoliciesAre(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t)
+	c.askers.requests = []models.Request{{ID: 1, Kind: models.RequestLive, State: models.RequestProposed, ShopID: 1, Shop: "hk", ActionKind: models.Invoice, Code: "other", Reason: "a week was watched",
+		ByName: "Ng", ByRole: models.Manager, At: time.Now(), Expires: time.Now().Add(time.Hour)}}
+	c.says("ad", "/actions", "Make live: Invoice", `href="/requests/1"`)
+	c.says("ad", "/requests/1", `href="/policies"`, "a week was watched")
+	c.never("ng", "/requests/1", `action="/requests/1/approve"`)
+}
+
 func TestAReplacementIsAskedFor(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -329,7 +339,7 @@ func TestFollowUpsOfOthersArentThere(t *testing.T) {
 	for _, path := range []string{actionPath(id) + "/receipt", actionPath(id) + "/release", actionPath(id) + "/again", "/requests/1/withdraw", orderPath(c.order) + "/replacement"} {
 		c.posts("wing", path, url.Values{"receipt": {"x"}, "reason": {"x"}}, http.StatusNotFound)
 	}
-	c.never("wing", "/actions", "#HK-1", "hk-main")
+	c.never("wing", "/actions?state=all", "#HK-1", "hk-main")
 	if status, _, _ := c.send("wing", get, "/actions?shop=hk", nil); status != http.StatusUnprocessableEntity {
 		t.Errorf("another shop's filter: %d", status)
 	}

@@ -153,7 +153,7 @@ func requestSubject(r models.Request) string {
 	case r.OrderID != 0:
 		return orderPath(r.OrderID)
 	}
-	return requestPath(r.ID)
+	return "/policies" // where a kind of action is made live
 }
 
 func requestAbout(r models.Request) locale.Text {
@@ -183,7 +183,9 @@ func requestModel(r models.Request, actor models.Actor, now time.Time, t typed) 
 			say("request.needs", len(r.Approvals), r.Needs)
 		}
 		say("request.expires", locale.Ago{Time: r.Expires})
-		m.Forms = requestForms(r, actor, t)
+		if r.Kind != models.RequestLive {
+			m.Forms = requestForms(r, actor, t)
+		}
 	case r.Decider != "":
 		say("request.decided", r.Decider, r.Decided)
 	case !r.Decided.IsZero():
@@ -203,10 +205,6 @@ func requestForms(r models.Request, actor models.Actor, t typed) []views.ActForm
 	if more := r.Needs - len(r.Approvals); more > 1 {
 		decide.Says = append(decide.Says, locale.Say("request.decide.two", more))
 	}
-	needs := models.ActionsDecide
-	if r.Kind == models.RequestLive {
-		needs = models.ActionsLive
-	}
 	own := r.By == actor.ID()
 	switch {
 	case own:
@@ -214,7 +212,7 @@ func requestForms(r models.Request, actor models.Actor, t typed) []views.ActForm
 	case slices.ContainsFunc(r.Approvals, func(a models.Approval) bool { return a.By == actor.ID() }):
 		decide.Refused = locale.Say("request.approved_already")
 	default:
-		decide.Refused = without(actor, needs)
+		decide.Refused = without(actor, models.ActionsDecide)
 	}
 	forms := []views.ActFormModel{fill(decide, t, r.ID)}
 	if own {
