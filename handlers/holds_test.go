@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"counterfoil/models"
+	"counterfoil/models/actions"
 	"counterfoil/models/casework"
 	"counterfoil/models/connect"
 	"counterfoil/models/platform"
@@ -26,13 +27,15 @@ type desk struct {
 	house
 	t     *testing.T
 	order int64
-	jars  map[string]map[string]*http.Cookie
+	// askers stand for those who keep what people ask for.
+	askers *askers
+	jars   map[string]map[string]*http.Cookie
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	h := newHouse(t, func(o *web.Options) { o.Zone = hongKong })
-	d := &desk{house: h, t: t, jars: map[string]map[string]*http.Cookie{}}
+	d := &desk{house: h, t: t, askers: &askers{}, jars: map[string]map[string]*http.Cookie{}}
 	err := h.store.Tx(t.Context(), func(tx *store.Tx) error {
 		shop, err := tx.EnsureShop(t.Context(), "hk", "Harbour")
 		if err != nil {
@@ -56,7 +59,8 @@ func newDesk(t *testing.T) *desk {
 	holds := &casework.Holds{Store: h.store, Log: slog.New(slog.DiscardHandler)}
 	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads}, Connections: Connections{Book: reads},
 		Holds:    Holds{Book: reads, Connections: reads, Casework: holds},
-		Policies: policiesOf(t, h.store)}.pages(), nil, nil)
+		Policies: policiesOf(t, h.store),
+		Actions:  Actions{Book: h.store, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)
 	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor, "ad": models.Admin} {
 		h.add(t, name+"@shop.example", role)
 	}

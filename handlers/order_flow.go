@@ -193,7 +193,8 @@ func handlingOf(kind models.ExceptionKind, a models.Axis) handling {
 	return todayLead
 }
 
-// orderFlow is the one timeline of an order: ledger, events, exceptions, newest first.
+// orderFlow is the one timeline of an order: ledger, events, exceptions, actions,
+// newest first.
 func orderFlow(f models.OrderFile, actor models.Actor) []views.StepModel {
 	steps := ledgerSteps(f.Ledger, actor)
 	for _, e := range f.Events {
@@ -206,6 +207,7 @@ func orderFlow(f models.OrderFile, actor models.Actor) []views.StepModel {
 		})
 	}
 	steps = append(steps, holdSteps(f, actor)...)
+	steps = append(steps, actionSteps(f)...)
 	slices.SortStableFunc(steps, func(a, b views.StepModel) int { return b.At.Compare(a.At) })
 	return steps
 }

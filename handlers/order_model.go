@@ -24,7 +24,8 @@ func orderModel(f models.OrderFile, actor models.Actor, now time.Time) views.Ord
 		}
 	}
 	m.Holds = orderHolds(f, m.Deep, now)
-	m.Offer = orderOffers(f, actor, m.Deep, now)
+	m.Offer = append(orderOffers(f, actor, m.Deep, now), replacementOffers(f, actor)...)
+	m.Actions, m.Watched = orderActions(f, now)
 	if f.Announced {
 		m.Said = orderSaid(f.Said)
 		m.Amounts = announcedAmounts(f.Order)

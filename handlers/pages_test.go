@@ -275,34 +275,44 @@ func allPages() map[string]templ.Component {
 		return views.OrderFile(p, orderModel(f, p.Actor, moment))
 	}
 	return map[string]templ.Component{
-		"order.html":         order(down, page("#HK-10428", "orders", supporter)),
-		"order-quiet.html":   order(quietOrder(), calm),
-		"order-trouble.html": order(troubledOrder(), page("#HK-10433", "orders", auditor)),
-		"order-said.html":    order(announcedOrder(), page("#HK-10502", "orders", supporter)),
-		"order-held.html":    order(heldOrder(), page("#HK-10428", "orders", models.Actor{StaffID: 8, Role: models.Support})),
-		"order-mine.html":    order(heldOrder(), page("#HK-10428", "orders", supporter)),
-		"hold.html":          views.HoldForm(page("Pause shipping", "orders", supporter), holdForm(models.HoldOrder)),
-		"hold-wrong.html":    views.HoldForm(page("Pause shipping", "connections", supporter), holdForm(models.HoldConnection)),
-		"orders.html":        views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{Items: orderRows(), Next: "abc"}, models.OrderQuery{}, []string{"hk-main", "tw-main", "stripe-hk"})),
-		"orders-empty.html":  views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{}, nil)),
-		"orders-none.html":   views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{Text: "#9"}, nil)),
-		"events.html":        views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{Items: append(down.Events, troubledOrder().Waiting...)}, models.EventQuery{}, nil)),
-		"events-empty.html":  views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{}, models.EventQuery{}, nil)),
-		"events-none.html":   views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{}, models.EventQuery{State: models.EventFailed}, nil)),
-		"event.html":         views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, &down)),
-		"event-lone.html":    views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, nil)),
-		"policies.html":      views.Policies(page("Policies", "policies", supporter), policiesModel(policyFile(), supporter)),
-		"policies-ask.html":  views.Policies(page("Policies", "policies", chief), latePolicies()),
-		"policies-0.html":    views.Policies(page("Policies", "policies", chief), policiesModel(models.PolicyFile{}, chief)),
-		"live.html":          views.LiveForm(page("Make live", "policies", chief), liveForm(nil)),
-		"live-wrong.html":    views.LiveForm(page("Make live", "policies", chief), liveForm(wrongLive())),
-		"rules.html":         views.Rules(page("Rules", "rules", supporter), rulesModel(testWords())),
-		"connections.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example", supporter, moment)),
-		"connections-0.html": views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "", supporter, moment)),
-		"login.html":         views.Login(page("Sign in", "", models.Actor{}), views.LoginModel{Email: "wing.lam@harbourpine.example", Error: locale.Say("login.wrong")}),
-		"error-404.html":     views.Error(page("Not found", "", supporter), views.ErrorModel{Status: http.StatusNotFound, Request: "abcdefghij"}),
-		"error-503.html":     views.Error(page("Not available", "", models.Actor{}), views.ErrorModel{Status: http.StatusServiceUnavailable, Request: "abcdefghij"}),
-		"error-405.html":     views.Error(page("Not available", "", models.Actor{}), views.ErrorModel{Status: http.StatusMethodNotAllowed, Text: locale.Say("error.method")}),
+		"order.html":           order(down, page("#HK-10428", "orders", supporter)),
+		"order-quiet.html":     order(quietOrder(), calm),
+		"order-trouble.html":   order(troubledOrder(), page("#HK-10433", "orders", auditor)),
+		"order-said.html":      order(announcedOrder(), page("#HK-10502", "orders", supporter)),
+		"order-held.html":      order(heldOrder(), page("#HK-10428", "orders", models.Actor{StaffID: 8, Role: models.Support})),
+		"order-mine.html":      order(heldOrder(), page("#HK-10428", "orders", supporter)),
+		"hold.html":            views.HoldForm(page("Pause shipping", "orders", supporter), holdForm(models.HoldOrder)),
+		"hold-wrong.html":      views.HoldForm(page("Pause shipping", "connections", supporter), holdForm(models.HoldConnection)),
+		"orders.html":          views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{Items: orderRows(), Next: "abc"}, models.OrderQuery{}, []string{"hk-main", "tw-main", "stripe-hk"})),
+		"orders-empty.html":    views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{}, nil)),
+		"orders-none.html":     views.Orders(page("Orders", "orders", supporter), ordersModel(models.Page[models.OrderRow]{}, models.OrderQuery{Text: "#9"}, nil)),
+		"events.html":          views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{Items: append(down.Events, troubledOrder().Waiting...)}, models.EventQuery{}, nil)),
+		"events-empty.html":    views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{}, models.EventQuery{}, nil)),
+		"events-none.html":     views.Events(page("Events", "events", supporter), eventsModel(models.Page[models.Event]{}, models.EventQuery{State: models.EventFailed}, nil)),
+		"event.html":           views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, &down)),
+		"event-lone.html":      views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, nil)),
+		"rules.html":           views.Rules(page("Rules", "rules", supporter), rulesModel(testWords())),
+		"connections.html":     views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example", supporter, moment)),
+		"connections-0.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "", supporter, moment)),
+		"actions.html":         views.Actions(page("Follow-ups", "actions", supporter), actionsModel(manyActions(supporter, models.TabNeeds))),
+		"actions-auditor.html": views.Actions(page("Follow-ups", "actions", auditor), actionsModel(manyActions(auditor, models.TabAll))),
+		"actions-0.html":       views.Actions(calm, actionsModel(actionsIn{query: models.ActionListQuery{Tab: models.TabWatched}, actor: supporter, now: moment})),
+		"actions-none.html":    views.Actions(calm, actionsModel(actionsIn{query: models.ActionListQuery{Tab: models.TabAll, Order: 7}, actor: supporter, now: moment})),
+		"action.html":          views.ActionFile(page("Follow-up", "actions", supporter), actionModel(heldAction(supporter))),
+		"action-au.html":       views.ActionFile(page("Follow-up", "actions", auditor), actionModel(heldAction(auditor))),
+		"action-facts.html":    views.ActionFile(calm, actionModel(factsAction())),
+		"action-unclear.html":  views.ActionFile(calm, actionModel(unclearAction())),
+		"request.html":         views.RequestFile(calm, requestModel(openAsk(), supporter, moment, typed{})),
+		"replacement.html":     views.Replacement(calm, replacementModel(quietOrder(), nil, supporter, moment, wrongAsk())),
+		"policies.html":        views.Policies(page("Policies", "policies", supporter), policiesModel(policyFile(), supporter)),
+		"policies-ask.html":    views.Policies(page("Policies", "policies", chief), latePolicies()),
+		"policies-0.html":      views.Policies(page("Policies", "policies", chief), policiesModel(models.PolicyFile{}, chief)),
+		"live.html":            views.LiveForm(page("Make live", "policies", chief), liveForm(nil)),
+		"live-wrong.html":      views.LiveForm(page("Make live", "policies", chief), liveForm(wrongLive())),
+		"login.html":           views.Login(page("Sign in", "", models.Actor{}), views.LoginModel{Email: "wing.lam@harbourpine.example", Error: locale.Say("login.wrong")}),
+		"error-404.html":       views.Error(page("Not found", "", supporter), views.ErrorModel{Status: http.StatusNotFound, Request: "abcdefghij"}),
+		"error-503.html":       views.Error(page("Not available", "", models.Actor{}), views.ErrorModel{Status: http.StatusServiceUnavailable, Request: "abcdefghij"}),
+		"error-405.html":       views.Error(page("Not available", "", models.Actor{}), views.ErrorModel{Status: http.StatusMethodNotAllowed, Text: locale.Say("error.method")}),
 	}
 }
 
@@ -359,8 +369,8 @@ var links = regexp.MustCompile(`(?:href|action|src)="(/[^"]*)"`)
 // Every link leads to a page that exists: no dead ends, nothing promised for later.
 func TestPagesHaveNoDeadLinks(t *testing.T) {
 	t.Parallel()
-	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules)?([?#].*)?$|^/(orders|events)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
-		`|^/policies([?#].*)?$|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$|^/actions\?`)
+	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules|actions|policies)?([?#].*)?$|^/(orders|events|actions|requests)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release|replacement)$|^/actions/\d+/(receipt|retry|release|again)$|^/requests/\d+/(approve|reject|withdraw)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
+		`|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$`)
 	assets := httptest.NewServer(static.Handler())
 	defer assets.Close()
 	for name, c := range allPages() {

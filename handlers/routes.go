@@ -23,6 +23,7 @@ type Doors struct {
 	Holds       Holds
 	Links       Links
 	Policies    Policies
+	Actions     Actions
 	API         api.API
 	Machine     Machine
 }
@@ -53,6 +54,18 @@ func (d Doors) pages() []route {
 		{get, "/orders/:id/hold", models.OrdersHold, d.Holds.form(Holds.order)},
 		{post, "/orders/:id/hold", models.OrdersHold, d.Holds.hold(Holds.order)},
 		{post, "/orders/:id/release", models.OrdersRelease, d.Holds.release(Holds.order)},
+		{get, "/orders/:id/replacement", models.ActionsRequest, d.Actions.replacementForm},
+		{post, "/orders/:id/replacement", models.ActionsRequest, d.Actions.replace},
+		{get, "/actions", models.ActionsRead, d.Actions.list},
+		{get, "/actions/:id", models.ActionsRead, d.Actions.show},
+		{post, "/actions/:id/receipt", models.ActionsReceipt, d.Actions.receipt},
+		{post, "/actions/:id/retry", models.ActionsDecide, d.Actions.retry},
+		{post, "/actions/:id/release", models.ActionsRequest, d.Actions.ask(models.RequestRelease)},
+		{post, "/actions/:id/again", models.ActionsRequest, d.Actions.ask(models.RequestAgain)},
+		{get, "/requests/:id", models.ActionsRead, d.Actions.request},
+		{post, "/requests/:id/approve", models.ActionsDecide, d.Actions.decide(true)},
+		{post, "/requests/:id/reject", models.ActionsDecide, d.Actions.decide(false)},
+		{post, "/requests/:id/withdraw", models.ActionsRequest, d.Actions.withdraw},
 		{get, "/events", models.EventsRead, d.Events.list},
 		{get, "/events/:id", models.EventsRead, d.Events.show},
 		{get, "/rules", models.RulesRead, d.Rules.show},

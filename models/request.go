@@ -73,6 +73,15 @@ type Approval struct {
 	At   time.Time
 }
 
+// An Ask is a request as somebody makes it.
+type Ask struct {
+	Kind   RequestKind
+	Order  int64 // of a replacement
+	Action int64 // what is to be released, or sent again
+	Code   string
+	Reason string
+}
+
 // A RequestQuery filters the list of requests. Empty fields don't filter.
 type RequestQuery struct {
 	Shops  []int64 // those the person may see; empty: all

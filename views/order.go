@@ -29,8 +29,11 @@ type OrderModel struct {
 	Truth []TruthRow
 	Said  []SaidModel // what was said while announced
 	Flow  []StepModel // newest first
-	Parts []PartGroup
-	Files []ObjectModel
+	// Actions are its follow-ups, Watched says which of them are only planned.
+	Actions []ActionLine
+	Watched []locale.Text
+	Parts   []PartGroup
+	Files   []ObjectModel
 }
 
 // A DeepLink leads to the platform's own page.
@@ -134,8 +137,9 @@ type StepModel struct {
 	Set   []AxisState // the first reading, which set them all
 	Sums  []SumChange
 	Text  locale.Text
-	Href  string // of Link
-	Link  string // topic or id
+	Href  string      // of Link
+	Link  string      // topic or id
+	Name  locale.Text // instead of Link, where it is called by words
 	Cause locale.Text
 	// CauseHref leads to the event that caused the step.
 	CauseHref string

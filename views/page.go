@@ -78,7 +78,7 @@ type entry struct {
 }
 
 var navigation = [][]entry{
-	{{"orders", "/orders", "o", models.OrdersRead}, {"events", "/events", "e", models.EventsRead}},
+	{{"orders", "/orders", "o", models.OrdersRead}, {"actions", "/actions", "a", models.ActionsRead}, {"events", "/events", "e", models.EventsRead}},
 	{{"connections", "/connections", "c", models.ConnectionsRead}, {"policies", "/policies", "p", models.PoliciesRead}, {"rules", "/rules", "r", models.RulesRead}},
 }
 

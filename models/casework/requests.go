@@ -28,15 +28,7 @@ type Requests struct {
 }
 
 // An Ask is what somebody asks for.
-type Ask struct {
-	Kind models.RequestKind
-	// Order gets a replacement. Action is released, sent again, or what a replacement
-	// follows; its order is known then.
-	Order  int64
-	Action int64
-	Code   string // one of models.ReasonCodes; empty: other
-	Reason string
-}
+type Ask = models.Ask
 
 // List lists requests, newest first.
 func (s *Requests) List(ctx context.Context, q models.RequestQuery) (models.Page[models.Request], error) {
@@ -81,7 +73,7 @@ func (s *Requests) Propose(ctx context.Context, actor models.Actor, a Ask) (mode
 		if !actor.May(models.ActionsRequest) {
 			return models.Fail(models.Forbidden, "error.may_not_request")
 		}
-		if err := a.check(); err != nil {
+		if err := check(a); err != nil {
 			return err
 		}
 		q := models.Request{Kind: a.Kind, ShopID: g.order.ShopID, OrderID: g.order.ID, Code: a.Code, Reason: a.Reason,
@@ -317,7 +309,7 @@ func sentence(s string) bool {
 	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxReason && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-func (a Ask) check() error {
+func check(a Ask) error {
 	bad := map[string]string{}
 	if !sentence(a.Reason) {
 		bad["reason"] = "error.hold_reason"

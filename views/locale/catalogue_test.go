@@ -128,6 +128,34 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	for _, p := range models.Platforms {
 		keys = append(keys, "platform."+string(p), "connections.rotation."+string(p))
 	}
+	for _, k := range models.ActionKinds {
+		keys = append(keys, "action."+string(k))
+	}
+	for _, s := range models.ActionStates {
+		both("action.state." + string(s))
+	}
+	for _, tab := range models.ActionTabs {
+		keys = append(keys, "actions.tab."+string(tab))
+		both("actions.empty." + string(tab))
+	}
+	for _, n := range models.NotNeededs {
+		keys = append(keys, "why.not_needed."+string(n))
+	}
+	for _, k := range models.ConditionKeys {
+		keys = append(keys, "condition."+k, "condition."+k+".no")
+	}
+	for _, k := range models.RequestKinds {
+		keys = append(keys, "request.kind."+string(k))
+		if k != models.RequestLive { // that is decided where policies are
+			keys = append(keys, "request.decide."+string(k), "request.approve."+string(k))
+		}
+	}
+	for _, s := range models.RequestStates {
+		keys = append(keys, "request.state."+string(s), "request.done."+string(s))
+	}
+	for _, c := range models.ReasonCodes {
+		keys = append(keys, "reason_code."+c)
+	}
 	for _, a := range []models.Absence{models.Gone, models.OutsideWindow, models.Unreadable, models.AdminTest} {
 		keys = append(keys, "absence."+string(a))
 	}

@@ -1,0 +1,269 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"counterfoil/models"
+	"counterfoil/views"
+	"counterfoil/views/locale"
+	"counterfoil/web"
+)
+
+// asking is the request that a page is about, where the person sees it.
+func (h Actions) asking(c *gin.Context) (models.Request, error) {
+	id, err := idParam(c)
+	if err != nil {
+		return models.Request{}, err
+	}
+	r, err := h.Casework.Request(c.Request.Context(), id)
+	if err == nil && !web.Actor(c).Sees(r.ShopID) {
+		err = models.Fail(models.NotFound, "error.not_found")
+	}
+	return r, err
+}
+
+func (h Actions) request(c *gin.Context) error {
+	r, err := h.asking(c)
+	if err != nil {
+		return err
+	}
+	return h.showRequest(c, r, typed{status: http.StatusOK})
+}
+
+func (h Actions) showRequest(c *gin.Context, r models.Request, t typed) error {
+	m := requestModel(r, web.Actor(c), web.Now(c), t)
+	m.About, m.Href = requestAbout(r), requestSubject(r)
+	p := web.Page(c, locale.T(c.Request.Context(), "request.title", strconv.FormatInt(r.ID, 10)), "actions")
+	return web.Render(c, t.status, views.RequestFile(p, m))
+}
+
+// decide approves or rejects a request.
+func (h Actions) decide(yes bool) web.HandlerFunc {
+	return func(c *gin.Context) error {
+		return h.end(c, "decide", func(ctx context.Context, actor models.Actor, r models.Request, note string) (string, error) {
+			after, err := h.Casework.Decide(ctx, actor, r.ID, yes, note)
+			if after.State == models.RequestProposed {
+				return "request.done.approved", err
+			}
+			return "request.done." + string(after.State), err
+		})
+	}
+}
+
+// withdraw takes back what the person proposed.
+func (h Actions) withdraw(c *gin.Context) error {
+	return h.end(c, "withdraw", func(ctx context.Context, actor models.Actor, r models.Request, _ string) (string, error) {
+		return "request.done.withdrawn", h.Casework.Withdraw(ctx, actor, r.ID)
+	})
+}
+
+func (h Actions) end(c *gin.Context, form string, how func(context.Context, models.Actor, models.Request, string) (string, error)) error {
+	r, err := h.asking(c)
+	if err != nil {
+		return err
+	}
+	in, err := readAct(c)
+	if err != nil {
+		return err
+	}
+	said, err := how(c.Request.Context(), web.Actor(c), r, in.Note)
+	if t, ok := refused(err, form, r.ID, in); ok {
+		return h.showRequest(c, r, t)
+	}
+	switch {
+	case models.CodeOf(err) == models.Conflict:
+		flashConflict(c, err)
+	case err != nil:
+		return err
+	default:
+		web.Flash(c, said)
+	}
+	return web.SeeOther(c, requestSubject(r))
+}
+
+func (h Actions) replacementForm(c *gin.Context) error {
+	f, err := h.ordered(c)
+	if err != nil {
+		return err
+	}
+	return h.showReplacement(c, f, typed{status: http.StatusOK})
+}
+
+// ordered is the order that a replacement is for, where the person sees it.
+func (h Actions) ordered(c *gin.Context) (models.OrderFile, error) {
+	id, err := idParam(c)
+	if err != nil {
+		return models.OrderFile{}, err
+	}
+	f, err := h.Orders.OrderFile(c.Request.Context(), id)
+	if err == nil && !web.Actor(c).Sees(f.ShopID) {
+		err = models.Fail(models.NotFound, "error.not_found")
+	}
+	return f, err
+}
+
+func (h Actions) showReplacement(c *gin.Context, f models.OrderFile, t typed) error {
+	ctx, actor := c.Request.Context(), web.Actor(c)
+	page, err := h.Casework.Requests(ctx, models.RequestQuery{Order: f.ID, Kind: models.RequestReplacement, State: models.RequestProposed})
+	if err != nil {
+		return err
+	}
+	m := replacementModel(f, page.Items, actor, web.Now(c), t)
+	return web.Render(c, t.status, views.Replacement(web.Page(c, locale.T(ctx, "may.replacement"), "orders"), m))
+}
+
+// replace asks for a second shipment of an order.
+func (h Actions) replace(c *gin.Context) error {
+	f, err := h.ordered(c)
+	if err != nil {
+		return err
+	}
+	in, err := readAct(c)
+	if err != nil {
+		return err
+	}
+	r, err := h.Casework.Propose(c.Request.Context(), web.Actor(c), models.Ask{Kind: models.RequestReplacement, Order: f.ID, Code: in.Code, Reason: in.Reason})
+	if t, ok := refused(err, "replacement", f.ID, in); ok {
+		return h.showReplacement(c, f, t)
+	}
+	switch {
+	case models.CodeOf(err) == models.Conflict:
+		flashConflict(c, err)
+	case err != nil:
+		return err
+	default:
+		web.Flash(c, "request.done."+string(r.State))
+	}
+	return web.SeeOther(c, orderPath(f.ID))
+}
+
+func requestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
+
+// requestSubject is the page of what a request is about.
+func requestSubject(r models.Request) string {
+	switch {
+	case r.ActionID != 0:
+		return actionPath(r.ActionID)
+	case r.OrderID != 0:
+		return orderPath(r.OrderID)
+	}
+	return "/policies" // where a kind of action is made live
+}
+
+func requestAbout(r models.Request) locale.Text {
+	kind := locale.Say("action." + string(r.ActionKind))
+	switch {
+	case r.ActionID != 0 && r.ActionKind != "":
+		return locale.Say("action.ref", kind, orDash(r.OrderName))
+	case r.OrderID != 0:
+		return locale.Say("action.ref", locale.Say("nav.orders"), orDash(r.OrderName))
+	case r.ActionKind != "":
+		return locale.Say("action.ref", kind, r.Shop)
+	}
+	return locale.Say("value", r.Shop)
+}
+
+// requestModel is a request as it stands, with what the person may decide about it.
+func requestModel(r models.Request, actor models.Actor, now time.Time, t typed) views.RequestModel {
+	m := views.RequestModel{ID: r.ID, Kind: r.Kind, State: r.State, Code: r.Code, Reason: r.Reason, Note: r.Note,
+		Facts: []locale.Text{locale.Say("request.by", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), r.At)}}
+	say := func(key string, args ...any) { m.Facts = append(m.Facts, locale.Say(key, args...)) }
+	for _, a := range r.Approvals {
+		say("request.approved_by", orDash(a.Name, a.By), locale.Say("role."+string(a.Role)), a.At)
+	}
+	switch {
+	case r.State == models.RequestProposed:
+		if r.Needs > 1 {
+			say("request.needs", len(r.Approvals), r.Needs)
+		}
+		say("request.expires", locale.Ago{Time: r.Expires})
+		if r.Kind != models.RequestLive {
+			m.Forms = requestForms(r, actor, t)
+		}
+	case r.Decider != "":
+		say("request.decided", r.Decider, r.Decided)
+	case !r.Decided.IsZero():
+		say("request.ended", r.Decided)
+	}
+	if r.Made != 0 && r.Made != r.ActionID {
+		m.Made = actionPath(r.Made)
+	}
+	return m
+}
+
+func requestForms(r models.Request, actor models.Actor, t typed) []views.ActFormModel {
+	path := requestPath(r.ID)
+	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(r.Kind)), Icon: "tick",
+		Says: []locale.Text{locale.Say("request.decide." + string(r.Kind))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
+		Fields: []views.FieldModel{{Name: "note", Label: locale.Say("request.note_field"), Max: longestReason}}}
+	if more := r.Needs - len(r.Approvals); more > 1 {
+		decide.Says = append(decide.Says, locale.Say("request.decide.two", more))
+	}
+	own := r.By == actor.ID()
+	switch {
+	case own:
+		decide.Refused = locale.Say("request.own")
+	case slices.ContainsFunc(r.Approvals, func(a models.Approval) bool { return a.By == actor.ID() }):
+		decide.Refused = locale.Say("request.approved_already")
+	default:
+		decide.Refused = without(actor, models.ActionsDecide)
+	}
+	forms := []views.ActFormModel{fill(decide, t, r.ID)}
+	if own {
+		forms = append(forms, fill(views.ActFormModel{Name: "withdraw", Title: locale.Say("request.withdraw"), Post: path + "/withdraw", Do: locale.Say("request.withdraw"), Icon: "x",
+			Says: []locale.Text{locale.Say("request.withdraw.is")}, Plain: true}, t, r.ID))
+	}
+	return forms
+}
+
+// given are the instructions to ship that somebody outside has heard of.
+func given(f models.OrderFile) int {
+	n := 0
+	for _, a := range f.Actions {
+		if a.Kind == models.FulfillmentInstruction && !a.Sent.IsZero() || a.Kind == models.FulfillmentInstruction && a.State == models.ActionDone {
+			n++
+		}
+	}
+	return n
+}
+
+// replaceable tells whether there is a first shipment that a second one could replace.
+func replaceable(f models.OrderFile) bool {
+	s := f.State(models.Fulfillment)
+	return s == models.FulfillmentPartial || s == models.FulfillmentFulfilled || given(f) > 0
+}
+
+// replacementOffers lets a person ask for a second shipment, where there was a first.
+func replacementOffers(f models.OrderFile, actor models.Actor) []views.OfferModel {
+	if f.Announced || !replaceable(f) {
+		return nil
+	}
+	return []views.OfferModel{{Label: locale.Say("may.replacement"), Icon: "send", Page: orderPath(f.ID) + "/replacement", Note: locale.Say("may.replacement.is"),
+		Refused: without(actor, models.ActionsRequest)}}
+}
+
+func replacementModel(f models.OrderFile, open []models.Request, actor models.Actor, now time.Time, t typed) views.ReplacementModel {
+	m := views.ReplacementModel{OrderID: f.ID, OrderName: orderName(f.Order), ShopName: f.ShopName}
+	for _, r := range open {
+		m.Requests = append(m.Requests, requestModel(r, actor, now, t))
+	}
+	form := views.ActFormModel{Name: "replacement", Title: locale.Say("may.replacement"), Post: orderPath(f.ID) + "/replacement", Do: locale.Say("may.replacement"), Icon: "send",
+		Says: []locale.Text{locale.Say("replacement.is")}, Fields: askFields()}
+	if n := given(f); n > 0 {
+		form.Says = append(form.Says, locale.Say("replacement.count", n))
+	}
+	switch {
+	case len(open) > 0:
+		form.Refused = locale.Say("action.open_request")
+	case !replaceable(f):
+		form.Refused = locale.Say("replacement.not_shipped")
+	}
+	m.Form = fill(form, t, f.ID)
+	return m
+}
