@@ -27,7 +27,7 @@ func actionForms(in actionIn) []views.ActFormModel {
 	asked := openRequest(in.requests)
 	switch {
 	case f.State == models.ActionFailed:
-		if f.Kind.HighRisk() && f.Error == reportedFailed {
+		if f.Kind.HighRisk() && f.Error == models.ReportedFailed {
 			add(releaseForm(in), releaseRefused(in, asked))
 			break
 		}
@@ -43,10 +43,6 @@ func actionForms(in actionIn) []views.ActFormModel {
 	}
 	return forms
 }
-
-// reportedFailed is the error of an action of which somebody said that it didn't happen.
-// What can't be taken back is done again only where two people want it.
-const reportedFailed = "note.reported_failed"
 
 // fill gives a form back what was typed into it, with what is wrong.
 func fill(m views.ActFormModel, t typed, about int64) views.ActFormModel {
@@ -131,14 +127,11 @@ func backForm() views.ActFormModel {
 		Do: locale.Say("action.back.title"), Icon: "send"}
 }
 
-// decidable are the conditions that people meet by a decision.
-var decidable = []string{"released", "not_refunded_partly"}
-
 // unmet names the unmet conditions that people decide, or those that only facts meet.
 func unmet(conditions []models.Condition, byPeople bool) locale.List {
 	var list locale.List
 	for _, c := range conditions {
-		if !c.Met && slices.Contains(decidable, c.Key) == byPeople {
+		if !c.Met && slices.Contains(models.ByPeople, c.Key) == byPeople {
 			list = append(list, locale.Say("condition."+c.Key))
 		}
 	}

@@ -17,6 +17,7 @@ type actionIn struct {
 	order      models.OrderFile
 	conditions []models.Condition
 	requests   []models.Request // newest first
+	over       string           // key of the limit that keeps the person from deciding the open one
 	actor      models.Actor
 	now        time.Time
 	typed      typed
@@ -44,7 +45,7 @@ func actionModel(in actionIn) views.ActionPageModel {
 		}
 	}
 	for _, r := range in.requests {
-		m.Requests = append(m.Requests, requestModel(r, in.actor, in.now, in.typed))
+		m.Requests = append(m.Requests, requestModel(r, in.actor, in.over, in.now, in.typed))
 	}
 	return m
 }

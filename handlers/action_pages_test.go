@@ -58,8 +58,8 @@ func heldAction(actor models.Actor) actionIn {
 	o.Exceptions[0].Policy = models.PolicyHold
 	entry := o.Ledger[0]
 	in := actionIn{actor: actor, now: moment, order: o, file: models.ActionFile{ActionRow: models.ActionRow{ShopName: o.ShopName, Currency: "HKD", Action: models.Action{ID: 77, OrderID: o.ID, OrderName: o.Number, ShopID: 1,
-		Kind: models.FulfillmentInstruction, Stage: "order", State: models.ActionWaiting, Why: "verified", Entry: entry.ID, Person: true, Planned: before(time.Hour), NotBefore: moment.Add(time.Hour), Due: moment.Add(40 * time.Second)}},
-		Destination: models.Destination{Mode: models.ByHTTP, URL: "https://warehouse.example/instructions?token=secret"}, PlannedBy: &entry, Pieces: 2}}
+		Kind: models.FulfillmentInstruction, Stage: "order", Pieces: 2, State: models.ActionWaiting, Why: "verified", Entry: entry.ID, Person: true, Planned: before(time.Hour), NotBefore: moment.Add(time.Hour), Due: moment.Add(40 * time.Second)}},
+		Destination: models.Destination{Mode: models.ByHTTP, URL: "https://warehouse.example/instructions?token=secret"}, PlannedBy: &entry}}
 	for _, k := range models.ConditionKeys {
 		in.conditions = append(in.conditions, models.Condition{Key: k, Met: k == "paid" || k == "not_held"})
 	}

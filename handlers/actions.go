@@ -38,8 +38,9 @@ type requester interface {
 	Decide(ctx context.Context, actor models.Actor, id int64, yes bool, note string) (models.Request, error)
 	Withdraw(ctx context.Context, actor models.Actor, id int64) error
 	Retry(ctx context.Context, actor models.Actor, action int64, reason string) (models.Action, error)
-	Requests(ctx context.Context, q models.RequestQuery) (models.Page[models.Request], error)
-	Request(ctx context.Context, id int64) (models.Request, error)
+	List(ctx context.Context, q models.RequestQuery) (models.Page[models.Request], error)
+	Find(ctx context.Context, actor models.Actor, id int64) (models.Request, error)
+	Stake(ctx context.Context, actor models.Actor, q models.Request) (models.Stake, error)
 }
 
 // Actions has the pages of follow-ups and of what people ask for and decide about them.
@@ -91,7 +92,7 @@ func (h Actions) showList(c *gin.Context, v url.Values, tick typed) error {
 		return err
 	}
 	if q.Tab == models.TabNeeds && q.Cursor == "" {
-		if in.requests, err = h.Casework.Requests(ctx, models.RequestQuery{Shops: actor.Shops, State: models.RequestProposed, Order: q.Order, Limit: asked}); err != nil {
+		if in.requests, err = h.Casework.List(ctx, models.RequestQuery{Shops: actor.Shops, State: models.RequestProposed, Order: q.Order, Limit: asked}); err != nil {
 			return err
 		}
 	}
@@ -184,11 +185,14 @@ func (h Actions) showFile(c *gin.Context, f models.ActionFile, t typed) error {
 	if in.conditions, err = h.Actions.Conditions(ctx, f.ID); err != nil {
 		return err
 	}
-	page, err := h.Casework.Requests(ctx, models.RequestQuery{Action: f.ID})
+	page, err := h.Casework.List(ctx, models.RequestQuery{Action: f.ID})
 	if err != nil {
 		return err
 	}
 	in.requests = page.Items
+	if in.over, err = h.overOpen(ctx, in.actor, in.requests); err != nil {
+		return err
+	}
 	p := web.Page(c, locale.T(ctx, "action.title", strconv.FormatInt(f.ID, 10)), "actions")
 	return web.Render(c, t.status, views.ActionFile(p, actionModel(in)))
 }

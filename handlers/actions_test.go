@@ -64,7 +64,7 @@ func (a *askers) Retry(_ context.Context, _ models.Actor, action int64, reason s
 	return models.Action{}, a.fails
 }
 
-func (a *askers) Requests(_ context.Context, q models.RequestQuery) (models.Page[models.Request], error) {
+func (a *askers) List(_ context.Context, q models.RequestQuery) (models.Page[models.Request], error) {
 	var page models.Page[models.Request]
 	for _, r := range slices.Backward(a.requests) {
 		if (q.State == "" || q.State == r.State) && (q.Kind == "" || q.Kind == r.Kind) && (q.Order == 0 || q.Order == r.OrderID) && (q.Action == 0 || q.Action == r.ActionID) {
@@ -74,8 +74,12 @@ func (a *askers) Requests(_ context.Context, q models.RequestQuery) (models.Page
 	return page, nil
 }
 
-func (a *askers) Request(_ context.Context, id int64) (models.Request, error) {
-	if id > int64(len(a.requests)) {
+func (a *askers) Stake(context.Context, models.Actor, models.Request) (models.Stake, error) {
+	return models.Stake{Amount: 128000, Currency: "HKD"}, nil
+}
+
+func (a *askers) Find(_ context.Context, actor models.Actor, id int64) (models.Request, error) {
+	if id > int64(len(a.requests)) || !actor.Sees(a.requests[id-1].ShopID) {
 		return models.Request{}, models.Fail(models.NotFound, "error.not_found")
 	}
 	return a.requests[id-1], nil

@@ -154,7 +154,7 @@ func (h Policies) showLiveForm(c *gin.Context, status int, f models.PolicyFile, 
 	if k.Mode != models.Watch {
 		key = "policies.change_live"
 	}
-	return web.Render(c, status, views.LiveForm(web.Page(c, locale.T(ctx, key, locale.Say("policies.kind."+string(k.Kind))), "policies"), m))
+	return web.Render(c, status, views.LiveForm(web.Page(c, locale.T(ctx, key, locale.Say("action."+string(k.Kind))), "policies"), m))
 }
 
 // kind finds the kind of a shop that a request is about.

@@ -111,7 +111,7 @@ func retype(m *views.PoliciesModel, rules models.ActionRules, typed map[string]t
 func kindModel(f models.PolicyFile, k models.KindFile, actor models.Actor) views.KindModel {
 	m := views.KindModel{KindFile: k, Page: livePath(f.Slug, k.Kind),
 		List: "/actions?" + url.Values{"shop": {f.Slug}, "kind": {string(k.Kind)}, "state": {string(models.ActionWatched)}}.Encode()}
-	kind := locale.Say("policies.kind." + string(k.Kind))
+	kind := locale.Say("action." + string(k.Kind))
 	change := views.OfferModel{Label: locale.Say("policies.make_live", kind), Icon: "send", Page: m.Page, Note: locale.Say("policies.make_live.is")}
 	if k.Mode != models.Watch {
 		change.Label, change.Note = locale.Say("policies.change_live", kind), locale.Say("policies.change_live.is")

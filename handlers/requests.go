@@ -21,11 +21,7 @@ func (h Actions) asking(c *gin.Context) (models.Request, error) {
 	if err != nil {
 		return models.Request{}, err
 	}
-	r, err := h.Casework.Request(c.Request.Context(), id)
-	if err == nil && !web.Actor(c).Sees(r.ShopID) {
-		err = models.Fail(models.NotFound, "error.not_found")
-	}
-	return r, err
+	return h.Casework.Find(c.Request.Context(), web.Actor(c), id)
 }
 
 func (h Actions) request(c *gin.Context) error {
@@ -36,8 +32,38 @@ func (h Actions) request(c *gin.Context) error {
 	return h.showRequest(c, r, typed{status: http.StatusOK})
 }
 
+// over is the catalogue key of the limit by amount that keeps the person from saying
+// yes to a request; empty where none does. A no has no limit.
+func (h Actions) over(ctx context.Context, actor models.Actor, r models.Request) (string, error) {
+	if ok, _ := actor.MayReject(r); !ok {
+		return "", nil
+	}
+	stake, err := h.Casework.Stake(ctx, actor, r)
+	if err != nil {
+		return "", err
+	}
+	if ok, why := actor.MayDecide(r, stake); !ok && why != "error.approved_already" {
+		return why, nil
+	}
+	return "", nil
+}
+
+// overOpen is over for the one of some requests that waits for a decision.
+func (h Actions) overOpen(ctx context.Context, actor models.Actor, requests []models.Request) (string, error) {
+	for _, r := range requests {
+		if r.State == models.RequestProposed {
+			return h.over(ctx, actor, r)
+		}
+	}
+	return "", nil
+}
+
 func (h Actions) showRequest(c *gin.Context, r models.Request, t typed) error {
-	m := requestModel(r, web.Actor(c), web.Now(c), t)
+	over, err := h.over(c.Request.Context(), web.Actor(c), r)
+	if err != nil {
+		return err
+	}
+	m := requestModel(r, web.Actor(c), over, web.Now(c), t)
 	m.About, m.Href = requestAbout(r), requestSubject(r)
 	p := web.Page(c, locale.T(c.Request.Context(), "request.title", strconv.FormatInt(r.ID, 10)), "actions")
 	return web.Render(c, t.status, views.RequestFile(p, m))
@@ -110,11 +136,15 @@ func (h Actions) ordered(c *gin.Context) (models.OrderFile, error) {
 
 func (h Actions) showReplacement(c *gin.Context, f models.OrderFile, t typed) error {
 	ctx, actor := c.Request.Context(), web.Actor(c)
-	page, err := h.Casework.Requests(ctx, models.RequestQuery{Order: f.ID, Kind: models.RequestReplacement, State: models.RequestProposed})
+	page, err := h.Casework.List(ctx, models.RequestQuery{Order: f.ID, Kind: models.RequestReplacement, State: models.RequestProposed})
 	if err != nil {
 		return err
 	}
-	m := replacementModel(f, page.Items, actor, web.Now(c), t)
+	over, err := h.overOpen(ctx, actor, page.Items)
+	if err != nil {
+		return err
+	}
+	m := replacementModel(f, page.Items, actor, over, web.Now(c), t)
 	return web.Render(c, t.status, views.Replacement(web.Page(c, locale.T(ctx, "may.replacement"), "orders"), m))
 }
 
@@ -170,7 +200,8 @@ func requestAbout(r models.Request) locale.Text {
 }
 
 // requestModel is a request as it stands, with what the person may decide about it.
-func requestModel(r models.Request, actor models.Actor, now time.Time, t typed) views.RequestModel {
+// over is the catalogue key of the limit that stands in the way of the person's yes.
+func requestModel(r models.Request, actor models.Actor, over string, now time.Time, t typed) views.RequestModel {
 	m := views.RequestModel{ID: r.ID, Kind: r.Kind, State: r.State, Code: r.Code, Reason: r.Reason, Note: r.Note,
 		Facts: []locale.Text{locale.Say("request.by", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), r.At)}}
 	say := func(key string, args ...any) { m.Facts = append(m.Facts, locale.Say(key, args...)) }
@@ -184,7 +215,7 @@ func requestModel(r models.Request, actor models.Actor, now time.Time, t typed) 
 		}
 		say("request.expires", locale.Ago{Time: r.Expires})
 		if r.Kind != models.RequestLive {
-			m.Forms = requestForms(r, actor, t)
+			m.Forms = requestForms(r, actor, over, t)
 		}
 	case r.Decider != "":
 		say("request.decided", r.Decider, r.Decided)
@@ -197,13 +228,16 @@ func requestModel(r models.Request, actor models.Actor, now time.Time, t typed) 
 	return m
 }
 
-func requestForms(r models.Request, actor models.Actor, t typed) []views.ActFormModel {
+func requestForms(r models.Request, actor models.Actor, over string, t typed) []views.ActFormModel {
 	path := requestPath(r.ID)
 	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(r.Kind)), Icon: "tick",
 		Says: []locale.Text{locale.Say("request.decide." + string(r.Kind))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
 		Fields: []views.FieldModel{{Name: "note", Label: locale.Say("request.note_field"), Max: longestReason}}}
 	if more := r.Needs - len(r.Approvals); more > 1 {
 		decide.Says = append(decide.Says, locale.Say("request.decide.two", more))
+	}
+	if over != "" {
+		decide.Says = append(decide.Says, locale.Say(over))
 	}
 	own := r.By == actor.ID()
 	switch {
@@ -248,10 +282,10 @@ func replacementOffers(f models.OrderFile, actor models.Actor) []views.OfferMode
 		Refused: without(actor, models.ActionsRequest)}}
 }
 
-func replacementModel(f models.OrderFile, open []models.Request, actor models.Actor, now time.Time, t typed) views.ReplacementModel {
+func replacementModel(f models.OrderFile, open []models.Request, actor models.Actor, over string, now time.Time, t typed) views.ReplacementModel {
 	m := views.ReplacementModel{OrderID: f.ID, OrderName: orderName(f.Order), ShopName: f.ShopName}
 	for _, r := range open {
-		m.Requests = append(m.Requests, requestModel(r, actor, now, t))
+		m.Requests = append(m.Requests, requestModel(r, actor, over, now, t))
 	}
 	form := views.ActFormModel{Name: "replacement", Title: locale.Say("may.replacement"), Post: orderPath(f.ID) + "/replacement", Do: locale.Say("may.replacement"), Icon: "send",
 		Says: []locale.Text{locale.Say("replacement.is")}, Fields: askFields()}

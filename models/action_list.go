@@ -46,7 +46,6 @@ func (a Action) ForPerson() bool {
 // An ActionFile is an action with everything its page shows beside its order.
 type ActionFile struct {
 	ActionRow
-	Pieces      int // goods that no instruction covered; 0: the whole order
 	Destination Destination
 	// URL and Idempotent are of the destination that it was sent to.
 	URL        string

@@ -106,10 +106,17 @@ var scopesFor = map[Permission][]Scope{
 	ActionsRequest:     {ScopeWrite, ScopePropose},
 	ActionsDecide:      {ScopeApprove},
 	ActionsLive:        {ScopeApprove},
+	PoliciesRead:       {}, // a page, for people
 	PoliciesEdit:       {ScopeWrite},
 	OrdersExplain:      {ScopeWrite},
 	ConnectionsFind:    {ScopeWrite},
 	ConnectionsEdit:    {ScopeWrite},
+}
+
+// ForTokens tells whether a token can have a permission at all.
+func ForTokens(p Permission) bool {
+	need, special := scopesFor[p]
+	return !special || len(need) > 0
 }
 
 // Permissions lists every permission that can be granted.

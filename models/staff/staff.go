@@ -71,11 +71,11 @@ func within(limit, asked models.Role) (models.Role, bool) {
 	return "", false
 }
 
-// contains tells whether role a has every permission of role b.
+// contains tells whether role a has every permission of role b that a token can have.
 func contains(a, b models.Role) bool {
 	for _, p := range models.Permissions {
 		holders := models.Granted(p)
-		if slices.Contains(holders, b) && !slices.Contains(holders, a) {
+		if models.ForTokens(p) && slices.Contains(holders, b) && !slices.Contains(holders, a) {
 			return false
 		}
 	}

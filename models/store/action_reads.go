@@ -199,16 +199,15 @@ func (r reads) ActionFile(ctx context.Context, id int64) (models.ActionFile, err
 	}
 	f.ActionRow = found[0]
 	var more struct {
-		Pieces     int
 		RepeatsID  int64
 		URL        string `gorm:"column:url"`
 		Idempotent bool
 	}
 	if err := r.one(ctx, "error.action_unknown", &more, `
-SELECT pieces, COALESCE(repeats_id, 0) AS repeats_id, url, idempotent FROM actions WHERE id = ?`, id); err != nil {
+SELECT COALESCE(repeats_id, 0) AS repeats_id, url, idempotent FROM actions WHERE id = ?`, id); err != nil {
 		return f, err
 	}
-	f.Pieces, f.URL, f.Idempotent = more.Pieces, more.URL, more.Idempotent
+	f.URL, f.Idempotent = more.URL, more.Idempotent
 	d, err := r.Destination(ctx, f.ShopID, f.Kind)
 	if err != nil {
 		return f, err

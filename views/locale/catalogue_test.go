@@ -109,7 +109,7 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 		keys = append(keys, "role."+string(r))
 	}
 	for _, k := range models.ActionKinds {
-		keys = append(keys, "policies.kind."+string(k))
+		keys = append(keys, "action."+string(k))
 	}
 	for _, m := range models.DestinationModes {
 		both("policies.mode." + string(m))
