@@ -87,6 +87,7 @@ type OrderFile struct {
 	Exceptions []Exception
 	Holds      []Hold   // open ones that reach it
 	Actions    []Action // newest first
+	Outcome    OutcomeFacts
 }
 
 // An EventQuery filters /events.
