@@ -95,6 +95,9 @@ func (h Orders) resync(c *gin.Context) error {
 	default:
 		web.FlashBad(c, "resync."+result)
 	}
+	if c.PostForm("to") == "outcome" { // where the button stood
+		return web.SeeOther(c, orderPath(id)+"#outcome")
+	}
 	return web.SeeOther(c, orderPath(id))
 }
 

@@ -367,7 +367,10 @@ func (f OrderFile) noMoney(objects []Object, now time.Time) OutcomeLine {
 			l.Money.Fresh = fresh
 		}
 	}
-	if l.Money.Fresh {
+	switch {
+	case f.receivedElsewhere(objects) > 0:
+		l.Found = FoundUnnamed
+	case l.Money.Fresh:
 		l.Verdict = VerdictGood
 	}
 	return l

@@ -66,6 +66,7 @@ const (
 
 	// Of money.
 	FoundNoMoney     Finding = "no_money"
+	FoundUnnamed     Finding = "unnamed" // a platform's sums tell of money, and no payment of it is named
 	FoundIn          Finding = "in"
 	FoundPart        Finding = "part"         // a further payment within the order's total
 	FoundSecondIn    Finding = "second_in"    // a further payment beyond it
@@ -82,7 +83,7 @@ const (
 // Findings lists all findings, for the catalogue's test.
 var Findings = []Finding{FoundDone, FoundSending, FoundWaiting, FoundManual, FoundFailed, FoundUnclear, FoundWithdrawn, FoundTakenBack, FoundNotNeeded,
 	FoundWatched, FoundTwice, FoundUnasked, FoundMissing, FoundRuledOut, FoundNotYet, FoundNoneDue, FoundUntrue, FoundPieces, FoundTooMany, FoundMayBeMore,
-	FoundShipped, FoundShippedLive, FoundNoMoney, FoundIn, FoundPart, FoundSecondIn, FoundAbove, FoundOut, FoundSecondOut, FoundOutAbove, FoundPending,
+	FoundShipped, FoundShippedLive, FoundNoMoney, FoundUnnamed, FoundIn, FoundPart, FoundSecondIn, FoundAbove, FoundOut, FoundSecondOut, FoundOutAbove, FoundPending,
 	FoundNotCounted, FoundOdd, FoundUnsureMoney}
 
 // An OutcomeLine is one thing that was checked, with its evidence.

@@ -31,6 +31,8 @@ type OrderModel struct {
 	Flow  []StepModel // newest first
 	Parts []PartGroup
 	Files []ObjectModel
+
+	Outcome OutcomeModel // empty while announced
 }
 
 // A DeepLink leads to the platform's own page.
