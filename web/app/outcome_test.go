@@ -241,6 +241,70 @@ func TestCheckNowComesBackToTheOutcome(t *testing.T) {
 	}
 }
 
+// Whoever opens an order whose reading is old has it read again, once, and needn't wait.
+func TestOpeningAnOrderReadsItAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil).withReceipts(true)
+	id := r.placed(sandbox.ShopifyOrder{})
+	o, _ := r.order(gid(id))
+	d := r.browserOf("wing", models.Support, false)
+	open := func() string { return d.get("/orders/" + o.ID) }
+	calls := r.shop.Calls()
+	if page := open(); strings.Contains(page, "Checking…") {
+		t.Error("a fresh order is read again")
+	}
+	r.clock.forward(3 * time.Minute)
+	if page := open(); !strings.Contains(page, "Checking…") {
+		t.Error("an old reading isn't checked")
+	}
+	read := func() bool {
+		var n int
+		r.scan(&n, `SELECT count(*) FROM platform_objects WHERE reread_at IS NOT NULL OR claimed_until IS NOT NULL OR fetched_at < $1`, r.clock.now().Add(-time.Minute))
+		return n == 0
+	}
+	r.wait("the order is read", read)
+	for range 3 {
+		if page := open(); strings.Contains(page, "Checking…") {
+			t.Error("it is read once more")
+		}
+	}
+	if more := r.shop.Calls() - calls; more != 1 {
+		t.Errorf("%d calls", more)
+	}
+	// What the platform changed without a word is found.
+	if _, err := r.shop.Pay(id); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.forward(3 * time.Minute)
+	open()
+	r.wait("the order is paid", func() bool {
+		now, _ := r.order(gid(id))
+		return now.states() == "paid none none unfulfilled active none"
+	})
+
+	// A till whose calls are counted isn't asked, nor a platform that can't be.
+	receipt, issued := r.receipt.Issue(sandbox.Receipt{Lines: []sandbox.ReceiptLine{{Product: "tea", Price: 76, Quantity: 1}}})
+	r.postAll("till", issued)
+	r.settled()
+	r.exec(`UPDATE connections SET api_state = 'down', api_since = now() WHERE slug = 'hk'`)
+	hk, err := r.app.book.Slug(t.Context(), "hk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the book knows", func() bool { return r.app.book.ID(hk.ID).APIState == models.APIDownState })
+	r.clock.forward(time.Hour)
+	sold, _ := r.order(receipt.ID)
+	for _, order := range []string{o.ID, sold.ID} {
+		if page := d.get("/orders/" + order); strings.Contains(page, "Checking…") || !strings.Contains(page, "Outcome check") {
+			t.Errorf("order %s is read again", order)
+		}
+	}
+	var wishes int
+	if r.scan(&wishes, `SELECT count(*) FROM platform_objects WHERE reread_at IS NOT NULL`); wishes != 0 {
+		t.Errorf("%d objects are to be read", wishes)
+	}
+}
+
 // A desk is a signed-in browser without script.
 type desk struct {
 	r        *rig

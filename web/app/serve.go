@@ -170,6 +170,10 @@ func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (str
 	return p.of.Order(ctx, actor, order)
 }
 
+func (p pages) Opened(ctx context.Context, f models.OrderFile) (bool, error) {
+	return p.of.Opened(ctx, f)
+}
+
 // announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.
 func (a *App) announces(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
