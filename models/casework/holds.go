@@ -1,4 +1,5 @@
-// Package casework has what people decide: holds.
+// Package casework has what people decide: holds, and what they say of second payments
+// and refunds.
 package casework
 
 import (
