@@ -363,3 +363,38 @@ func TestTheSameMoneyIsCountedOnce(t *testing.T) {
 		}
 	})
 }
+
+// Whatever two platforms tell, each telling is in one movement, and there are as many
+// movements as the one tells that knows of more.
+func TestNoTellingIsLostOrCountedTwice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(prefix string) []Part {
+			var parts []Part
+			for i := range rapid.IntRange(0, 4).Draw(t, prefix) {
+				p := payPart(fmt.Sprintf("%s%d", prefix, i), rapid.Int64Range(1, 5).Draw(t, "amount"))
+				p.Currency = rapid.SampledFrom([]string{"HKD", "HKD", "USD"}).Draw(t, "currency")
+				p.At = noon.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "at")) * time.Hour)
+				parts = append(parts, p)
+			}
+			return parts
+		}
+		shop, pay := draw("tx"), draw("pi")
+		moves := Movements([]Object{shopTells(checked, shop...), stripeTells("pi", checked, pay...)}, Payment, "HKD")
+		if len(moves) != max(len(shop), len(pay)) {
+			t.Fatalf("%d movements of %d and %d tellings", len(moves), len(shop), len(pay))
+		}
+		seen := map[string]int{}
+		for _, m := range moves {
+			seen[m.ID]++
+			for _, also := range m.Also {
+				seen[also.ID]++
+			}
+		}
+		for _, p := range append(shop, pay...) {
+			if seen[p.ID] != 1 {
+				t.Fatalf("%s is told %d times", p.ID, seen[p.ID])
+			}
+		}
+	})
+}

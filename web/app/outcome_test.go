@@ -132,6 +132,11 @@ func TestTheOutcomeOfAnOrder(t *testing.T) {
 	if m := c.Outcome.Lines[len(c.Outcome.Lines)-1].Money; m.ID != re || m.Reason != "requested_by_customer" || !m.Fresh {
 		t.Errorf("the refund %+v", m)
 	}
+	for _, call := range s.calls {
+		if _, told := call.order["outcome"]; told {
+			t.Errorf("a destination reads the outcome check: %s", call.body)
+		}
+	}
 	// The age alone makes it doubtful.
 	r.clock.forward(3 * time.Minute)
 	if c := r.check(ref); c.Outcome.Verdict != "unknown" || !strings.HasPrefix(c.of("money"), "in unknown") {
