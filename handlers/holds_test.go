@@ -54,7 +54,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	reads := connect.Reads{Store: h.store, Book: book}
 	holds := &casework.Holds{Store: h.store, Log: slog.New(slog.DiscardHandler)}
-	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads}, Connections: Connections{Book: reads},
+	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads, Reconcile: &shelf{}}, Connections: Connections{Book: reads},
 		Holds: Holds{Book: reads, Connections: reads, Casework: holds}}.pages(), nil, nil)
 	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor} {
 		h.add(t, name+"@shop.example", role)

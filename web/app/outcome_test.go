@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,10 @@ func TestTheOutcomeOfAnOrder(t *testing.T) {
 	if m := c.Outcome.Lines[len(c.Outcome.Lines)-1].Money; m.ID != re || m.Reason != "requested_by_customer" || !m.Fresh {
 		t.Errorf("the refund %+v", m)
 	}
-	for _, call := range s.calls {
+	s.mu.Lock()
+	calls := slices.Clone(s.calls)
+	s.mu.Unlock()
+	for _, call := range calls {
 		if _, told := call.order["outcome"]; told {
 			t.Errorf("a destination reads the outcome check: %s", call.body)
 		}
