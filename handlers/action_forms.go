@@ -85,7 +85,7 @@ func reasonField() views.FieldModel {
 func askFields() []views.FieldModel {
 	code := views.FieldModel{Name: "code", Label: locale.Say("action.code_field"), Value: "other"}
 	for _, c := range models.ReasonCodes {
-		code.Choices = append(code.Choices, views.ChoiceModel{Value: c, Label: locale.Say("reason_code." + c)})
+		code.Choices = append(code.Choices, views.ChoiceModel{Value: string(c), Label: locale.Say("reason_code." + string(c))})
 	}
 	return []views.FieldModel{code, reasonField()}
 }

@@ -335,7 +335,7 @@ func (h Actions) retry(c *gin.Context) error {
 func (h Actions) ask(kind models.RequestKind) web.HandlerFunc {
 	return func(c *gin.Context) error {
 		return h.do(c, string(kind), func(ctx context.Context, actor models.Actor, f models.ActionFile, in act) (string, error) {
-			r, err := h.Casework.Propose(ctx, actor, models.Ask{Kind: kind, Order: f.OrderID, Action: f.ID, Code: in.Code, Reason: in.Reason})
+			r, err := h.Casework.Propose(ctx, actor, models.Ask{Kind: kind, Order: f.OrderID, Action: f.ID, Code: models.ReasonCode(in.Code), Reason: in.Reason})
 			return "request.done." + string(r.State), err
 		})
 	}

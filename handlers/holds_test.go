@@ -57,7 +57,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	reads := connect.Reads{Store: h.store, Book: book}
 	holds := &casework.Holds{Store: h.store, Log: slog.New(slog.DiscardHandler)}
-	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads}, Connections: Connections{Book: reads},
+	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads, Reconcile: &shelf{}}, Connections: Connections{Book: reads},
 		Holds:    Holds{Book: reads, Connections: reads, Casework: holds},
 		Policies: policiesOf(t, h.store),
 		Actions:  Actions{Book: h.store, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)

@@ -32,6 +32,7 @@ func orderModel(f models.OrderFile, actor models.Actor, now time.Time) views.Ord
 		return m
 	}
 	m.Truth = truthRows(f, objectSayings(f.Objects), false)
+	m.Outcome = outcomeModel(f, actor, now)
 	orderAxes(&m, f, now)
 	return m
 }

@@ -29,6 +29,9 @@ type connectionNamer interface{ Slugs(shops []int64) []string }
 // exception or unavailable.
 type resyncer interface {
 	Resync(ctx context.Context, actor models.Actor, order int64) (result string, err error)
+	// Opened asks for an order that is looked at to be read again by itself, where that
+	// is due, and tells whether it is being read.
+	Opened(ctx context.Context, f models.OrderFile) (bool, error)
 }
 
 // Orders has the pages of orders.
@@ -77,6 +80,11 @@ func (h Orders) show(c *gin.Context) error {
 		return web.SeeOther(c, orderPath(f.ID))
 	}
 	m := orderModel(f, actor, web.Now(c))
+	reading, err := h.Reconcile.Opened(ctx, f)
+	if err != nil {
+		return err
+	}
+	m.Checking = m.Checking || reading
 	return web.Render(c, http.StatusOK, views.OrderFile(web.Page(c, m.Name, "orders").WithoutPauses(), m))
 }
 
@@ -94,6 +102,9 @@ func (h Orders) resync(c *gin.Context) error {
 		web.Flash(c, "resync."+result)
 	default:
 		web.FlashBad(c, "resync."+result)
+	}
+	if c.PostForm("to") == "outcome" { // where the button stood
+		return web.SeeOther(c, orderPath(id)+"#outcome")
 	}
 	return web.SeeOther(c, orderPath(id))
 }

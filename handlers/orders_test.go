@@ -42,6 +42,8 @@ func (s *shelf) OrderFile(_ context.Context, id int64) (models.OrderFile, error)
 	return f, nil
 }
 
+func (s *shelf) Opened(context.Context, models.OrderFile) (bool, error) { return false, nil }
+
 func (s *shelf) Events(context.Context, models.EventQuery) (models.Page[models.Event], error) {
 	return models.Page[models.Event]{}, s.failed
 }

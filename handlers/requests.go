@@ -158,7 +158,7 @@ func (h Actions) replace(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.Casework.Propose(c.Request.Context(), web.Actor(c), models.Ask{Kind: models.RequestReplacement, Order: f.ID, Code: in.Code, Reason: in.Reason})
+	r, err := h.Casework.Propose(c.Request.Context(), web.Actor(c), models.Ask{Kind: models.RequestReplacement, Order: f.ID, Code: models.ReasonCode(in.Code), Reason: in.Reason})
 	if t, ok := refused(err, "replacement", f.ID, in); ok {
 		return h.showReplacement(c, f, t)
 	}
@@ -202,7 +202,7 @@ func requestAbout(r models.Request) locale.Text {
 // requestModel is a request as it stands, with what the person may decide about it.
 // over is the catalogue key of the limit that stands in the way of the person's yes.
 func requestModel(r models.Request, actor models.Actor, over string, now time.Time, t typed) views.RequestModel {
-	m := views.RequestModel{ID: r.ID, Kind: r.Kind, State: r.State, Code: r.Code, Reason: r.Reason, Note: r.Note,
+	m := views.RequestModel{ID: r.ID, Kind: r.Kind, State: r.State, Code: string(r.Code), Reason: r.Reason, Note: r.Note,
 		Facts: []locale.Text{locale.Say("request.by", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), r.At)}}
 	say := func(key string, args ...any) { m.Facts = append(m.Facts, locale.Say(key, args...)) }
 	for _, a := range r.Approvals {

@@ -24,6 +24,7 @@ type Doors struct {
 	Links       Links
 	Policies    Policies
 	Actions     Actions
+	Explain     Explain
 	API         api.API
 	Machine     Machine
 }
@@ -51,6 +52,8 @@ func (d Doors) pages() []route {
 		{get, "/orders", models.OrdersRead, d.Orders.list},
 		{get, "/orders/:id", models.OrdersRead, d.Orders.show},
 		{post, "/orders/:id/resync", models.OrdersResync, d.Orders.resync},
+		{get, "/orders/:id/explain", models.OrdersExplain, d.Explain.form},
+		{post, "/orders/:id/explain", models.OrdersExplain, d.Explain.explain},
 		{get, "/orders/:id/hold", models.OrdersHold, d.Holds.form(Holds.order)},
 		{post, "/orders/:id/hold", models.OrdersHold, d.Holds.hold(Holds.order)},
 		{post, "/orders/:id/release", models.OrdersRelease, d.Holds.release(Holds.order)},

@@ -95,11 +95,15 @@ ALTER TABLE actions
     ADD COLUMN retried_by text    NOT NULL DEFAULT '',
     ADD COLUMN retry_reason text  NOT NULL DEFAULT '';
 
--- Why a second payment or refund is right, or what went wrong: append-only.
+-- Why a second payment or refund is right, or what went wrong: append-only. It holds
+-- for the part as it stood then; another amount or state isn't explained by it.
 CREATE TABLE explanations (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     order_id   bigint      NOT NULL REFERENCES orders,
     part       text        NOT NULL, -- the platform's id of the payment, capture or refund
+    amount     bigint      NOT NULL, -- minor units of currency
+    currency   text        NOT NULL,
+    standing   text        NOT NULL CONSTRAINT explanations_standing_check CHECK (standing IN ('succeeded', 'pending', 'failed', 'unclear')),
     code       text        NOT NULL,
     reason     text        NOT NULL CONSTRAINT explanations_reason_check CHECK (reason <> ''),
     actor      text        NOT NULL,

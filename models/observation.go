@@ -55,6 +55,8 @@ type Part struct {
 	// Counts tells whether Amount is part of the sum of its axis: a failed refund doesn't count.
 	Counts bool   `json:"counts,omitempty"`
 	Note   string `json:"note,omitempty"` // tracking number, failure reason, …: never personal data
+	// Reason is why the platform says that it was done, in its own word.
+	Reason string `json:"reason,omitempty"`
 }
 
 // An Amounts holds sums in minor units of one currency. Total is what the order

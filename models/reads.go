@@ -89,6 +89,7 @@ type OrderFile struct {
 	Holds      []Hold   // open ones that reach it
 	Paused     []Hold   // all that have reached it, the newest first, at most 100
 	Actions    []Action // newest first
+	Outcome    OutcomeFacts
 }
 
 // An EventQuery filters /events.

@@ -47,7 +47,7 @@ type Request struct {
 	OrderName  string
 	ActionID   int64 // what is released, or sent again; 0: none
 	ActionKind ActionKind
-	Code       string // reason code
+	Code       ReasonCode // reason code
 	Reason     string
 	Terms      string // JSON: what else was asked for
 	Seen       string // digest of the facts that the proposer saw
@@ -78,7 +78,7 @@ type Ask struct {
 	Kind   RequestKind
 	Order  int64 // of a replacement
 	Action int64 // what is to be released, or sent again
-	Code   string
+	Code   ReasonCode
 	Reason string
 }
 
@@ -92,13 +92,6 @@ type RequestQuery struct {
 	Cursor string
 	Limit  int
 }
-
-// ReasonCodes say in a word why people ask for something; a free text stays beside.
-var ReasonCodes = []string{"paid_outside", "refunded_outside", "short_payment", "platform_wrong", "ours_wrong", "wrong_link", "lost_parcel", "uncollected",
-	"duplicate", "goodwill", "suspected_fraud", "test", OtherReason}
-
-// OtherReason is the code of a reason that no other code names.
-const OtherReason = "other"
 
 const (
 	riskyUndecided = 4 * time.Hour

@@ -34,6 +34,8 @@ type OrderModel struct {
 	Watched []locale.Text
 	Parts   []PartGroup
 	Files   []ObjectModel
+
+	Outcome OutcomeModel // empty while announced
 }
 
 // A DeepLink leads to the platform's own page.

@@ -103,6 +103,7 @@ type outline struct {
 	order
 	Objects *struct{} `json:"objects,omitempty"` // takes the place of the order's own
 	Ledger  *struct{} `json:"ledger,omitempty"`
+	Outcome *struct{} `json:"outcome,omitempty"`
 }
 
 // Outline is an order as destinations read it: what this API says of it, without where

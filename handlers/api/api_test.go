@@ -191,7 +191,11 @@ const orderSeven = `{"id": "7", "number": "#1007", "shop": "harbour", "connectio
 	"announced": false, "test": false, "holds": [], "unresolved": {"events": 1, "exceptions": 1},
 	"objects": [{"connection": "harbour-shopify", "kind": "order", "ref": "gid://shopify/Order/7", "fetched_at": "2026-11-30T06:00:00Z", "state": "PARTIALLY_REFUNDED UNFULFILLED"}],
 	"ledger": [{"axis": "payment", "from": "pending", "to": "paid", "at": "2026-11-30T06:00:00Z", "cause": {"kind": "event", "id": "12"}, "actor": "console"}],
-	"actions": [], "version": 4}`
+	"actions": [], "version": 4,
+	"outcome": {"verdict": "bad", "lines": [
+		{"about": "instruction", "stage": "order", "verdict": "bad", "found": "missing", "actions": [], "ledger": [], "money": null, "explain": false, "explained": null},
+		{"about": "message", "stage": "payment_received", "verdict": "bad", "found": "missing", "actions": [], "ledger": ["2"], "money": null, "explain": false, "explained": null},
+		{"about": "money", "stage": "", "verdict": "unknown", "found": "no_money", "actions": [], "ledger": [], "money": null, "explain": false, "explained": null}]}}`
 
 func TestOrder(t *testing.T) {
 	t.Parallel()

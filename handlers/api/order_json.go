@@ -37,6 +37,7 @@ type order struct {
 	Ledger       []entry         `json:"ledger"` // newest first
 	Actions      []action        `json:"actions"`
 	Version      int64           `json:"version"`
+	Outcome      *outcome        `json:"outcome"` // of one order; null in lists and while the order is only announced
 }
 
 type verification struct {
@@ -154,6 +155,9 @@ func fileJSON(f models.OrderFile, now time.Time) order {
 	}
 	out.add(f.Objects, f.Ledger, f.Actions)
 	out.Holds = holdsJSON(f.Holds)
+	if !f.Announced {
+		out.Outcome = outcomeJSON(f, now)
+	}
 	return out
 }
 

@@ -51,7 +51,7 @@ type approval struct {
 }
 
 func requestJSON(q models.Request) request {
-	out := request{ID: id(q.ID), Kind: q.Kind, State: q.State, Shop: q.Shop, OrderID: maybe(q.OrderID), ActionID: maybe(q.ActionID), Code: q.Code,
+	out := request{ID: id(q.ID), Kind: q.Kind, State: q.State, Shop: q.Shop, OrderID: maybe(q.OrderID), ActionID: maybe(q.ActionID), Code: string(q.Code),
 		Reason: q.Reason, ProposedBy: cmp.Or(q.ByName, q.By), ProposedAt: q.At, ExpiresAt: q.Expires, Needs: q.Needs, Approvals: []approval{},
 		DecidedBy: cmp.Or(q.Decider, q.DecidedBy), DecidedAt: instant(q.Decided), Note: q.Note, MadeID: maybe(q.Made)}
 	for _, yes := range q.Approvals {
@@ -104,7 +104,7 @@ func (a API) propose(c *gin.Context, unknown string, ask casework.Ask) error {
 	if err != nil {
 		return err
 	}
-	if ask.Reason, ask.Code = body.Reason, body.Code; ask.Kind == models.RequestReplacement {
+	if ask.Reason, ask.Code = body.Reason, models.ReasonCode(body.Code); ask.Kind == models.RequestReplacement {
 		ask.Order = n
 	} else {
 		ask.Action = n

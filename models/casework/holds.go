@@ -1,5 +1,5 @@
-// Package casework has what people decide: holds, rules, where follow-ups go, and
-// requests that take two of them.
+// Package casework has what people decide: holds, rules, where follow-ups go, requests
+// that take two of them, and what they say of second payments and refunds.
 package casework
 
 import (

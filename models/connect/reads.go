@@ -54,8 +54,13 @@ func (r Reads) OrderFile(ctx context.Context, id int64) (models.OrderFile, error
 		health[id] = h
 	}
 	f.Health = health
+	if f.Outcome, err = r.Store.OutcomeFacts(ctx, f.Order); err != nil {
+		return f, err
+	}
+	f.Outcome.Fresh = map[int64]time.Duration{}
 	for _, c := range r.Book.All() {
 		f.Slugs[c.ID] = c.Slug
+		f.Outcome.Fresh[c.ID] = c.Duration("fresh_on_open")
 	}
 	r.describe(f.Objects)
 	return f, nil

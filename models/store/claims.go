@@ -247,3 +247,18 @@ func (tx *Tx) RereadNow(ctx context.Context, connection int64, ref models.Object
 func (tx *Tx) RereadLater(ctx context.Context, object int64, after time.Duration) error {
 	return tx.exec(ctx, `UPDATE platform_objects SET reread_at = now() + make_interval(secs => ?) WHERE id = ?`, after.Seconds(), object)
 }
+
+// RereadOpened asks for objects to be read at once that nobody asked for yet; one that
+// is to be read later has its reason to wait. It tells whether it asked for any, and
+// whether any is being read or about to be.
+func (tx *Tx) RereadOpened(ctx context.Context, objects []int64) (asked, reading bool, err error) {
+	n, err := tx.changed(ctx, `
+UPDATE platform_objects SET reread_at = now() WHERE id IN (
+    SELECT id FROM platform_objects WHERE id = ANY (?::bigint[]) AND reread_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())
+    ORDER BY id FOR UPDATE SKIP LOCKED)`, idList(objects))
+	if err != nil {
+		return false, false, err
+	}
+	err = tx.one(ctx, "", &reading, `SELECT EXISTS (SELECT 1 FROM platform_objects WHERE id = ANY (?::bigint[]) AND (reread_at <= now() OR claimed_until >= now()))`, idList(objects))
+	return n > 0, reading, err
+}

@@ -20,7 +20,7 @@ type requestRow struct {
 	OrderName    string
 	ActionID     *int64
 	ActionKind   *models.ActionKind
-	Code         string
+	Code         models.ReasonCode
 	Reason       string
 	Terms        string
 	Seen         string

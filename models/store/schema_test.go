@@ -143,6 +143,7 @@ func TestChecksAreTheConstants(t *testing.T) {
 		"requests_kind_check":         text(models.RequestKinds),
 		"requests_state_check":        text(models.RequestStates),
 		"requests_action_kind_check":  text(models.ActionKinds),
+		"explanations_standing_check": text(models.Standings),
 	}
 	for _, axis := range models.Axes {
 		want["orders_"+string(axis)+"_check"] = text(models.States[axis])

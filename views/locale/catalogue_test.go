@@ -154,7 +154,7 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 		keys = append(keys, "request.state."+string(s), "request.done."+string(s))
 	}
 	for _, c := range models.ReasonCodes {
-		keys = append(keys, "reason_code."+c)
+		keys = append(keys, "reason_code."+string(c))
 	}
 	for _, a := range []models.Absence{models.Gone, models.OutsideWindow, models.Unreadable, models.AdminTest} {
 		keys = append(keys, "absence."+string(a))
@@ -170,6 +170,25 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	}
 	for _, c := range []models.Code{models.Invalid, models.Unauthenticated, models.Forbidden, models.NotFound, models.Conflict, models.Unavailable, models.Internal} {
 		keys = append(keys, "error."+string(c))
+	}
+	for _, f := range models.Findings {
+		keys = append(keys, "outcome.found."+string(f))
+	}
+	for _, v := range models.Verdicts {
+		both("outcome.verdict." + string(v))
+		keys = append(keys, "outcome.all."+string(v))
+	}
+	for _, g := range models.OutcomeGroups {
+		keys = append(keys, "outcome.group."+string(g))
+	}
+	for _, c := range models.ReasonCodes {
+		keys = append(keys, "reason_code."+string(c))
+	}
+	for _, s := range models.Standings {
+		keys = append(keys, "outcome.standing."+string(s))
+	}
+	for _, n := range models.NotNeededs {
+		keys = append(keys, "outcome.not."+string(n))
 	}
 	for _, k := range keys {
 		if _, ok := catalogues[English][k]; !ok {

@@ -151,6 +151,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Orders:      handlers.Orders{Book: reads, Connections: reads, Reconcile: pages{resync}},
 		Events:      handlers.Events{Book: reads, Connections: reads},
 		Connections: handlers.Connections{Book: reads},
+		Explain:     handlers.Explain{Casework: &casework.Explanations{Store: a.store, Files: reads}},
 		Holds:       handlers.Holds{Book: reads, Connections: reads, Casework: a.holds},
 		Links:       handlers.Links{Finder: &reconcile.Links{Store: a.store, Book: a.book}},
 		Policies:    handlers.Policies{Book: &casework.Policies{Store: a.store}, Lives: a.lives},
@@ -174,6 +175,10 @@ type pages struct{ of *reconcile.Resync }
 
 func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (string, error) {
 	return p.of.Order(ctx, actor, order)
+}
+
+func (p pages) Opened(ctx context.Context, f models.OrderFile) (bool, error) {
+	return p.of.Opened(ctx, f)
 }
 
 // announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.

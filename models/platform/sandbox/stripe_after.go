@@ -79,6 +79,12 @@ func (p *Stripe) invoice(amount int64, currency string, in StripeIntent) *stripe
 // Refund gives money of a paid intent, or of a charge without one, back. status is
 // succeeded, pending or requires_action.
 func (p *Stripe) Refund(id string, amount int64, status string) (string, []Notification, error) {
+	return p.RefundFor(id, amount, status, "")
+}
+
+// RefundFor is a refund with Stripe's word for why: duplicate, fraudulent,
+// requested_by_customer; empty where nobody gave one.
+func (p *Stripe) RefundFor(id string, amount int64, status, reason string) (string, []Notification, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	in, c, err := p.paid(id)
@@ -88,13 +94,16 @@ func (p *Stripe) Refund(id string, amount int64, status string) (string, []Notif
 	if amount <= 0 || number(c, "amount_refunded")+amount > number(c, "amount_captured") {
 		return "", nil, fmt.Errorf("sandbox: can't refund %d of %s", amount, c.id)
 	}
-	var intent any
+	var intent, why any
 	if in != nil {
 		intent = in.id
 	}
+	if reason != "" {
+		why = reason
+	}
 	re := p.add("refund", "re", c.account, map[string]any{"amount": amount, "balance_transaction": nil, "charge": c.id,
 		"currency": c.fields["currency"], "failure_reason": nil, "metadata": map[string]string{}, "payment_intent": intent, "pending_reason": nil,
-		"reason": nil, "status": status})
+		"reason": why, "status": status})
 	out := p.emit(re, nil, "refund.created")
 	if status == "succeeded" {
 		out = append(out, p.count(re, c, amount)...)

@@ -35,7 +35,7 @@ func (a *Adapter) moved(kind, status, id string, amount leaf, currency string) (
 // refundRecord is a refund as the shop wrote it down. Whether money went back is
 // said by its transactions, which are parts of their own.
 func refundRecord(id string, at time.Time, amount int64, currency string) models.Part {
-	return models.Part{Axis: models.Refund, ID: id, State: models.RefundNone, Word: "recorded", Amount: amount, Currency: currency, At: at}
+	return models.Part{Axis: models.Refund, ID: id, State: models.RefundNone, Word: models.RecordedWord, Amount: amount, Currency: currency, At: at}
 }
 
 func (a *Adapter) shipped(status, id, tracking, carrier string, at time.Time) models.Part {

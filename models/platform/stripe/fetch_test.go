@@ -129,6 +129,33 @@ func TestRefundsAddUp(t *testing.T) {
 	}
 }
 
+// A refund's own reason is kept beside the reason why it failed or waits.
+func TestARefundKeepsItsReason(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.paid(t, 5000, "hkd")
+	want := map[string]string{}
+	for _, why := range []string{"", "duplicate", "requested_by_customer"} {
+		re, _, err := r.RefundFor(id, 1000, "succeeded", why)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[re] = why
+		if why == "duplicate" {
+			must(t)(r.FailRefund(re, "declined"))
+		}
+	}
+	for _, p := range r.fetch(t, intentRef(id)).Parts {
+		if why, ok := want[p.ID]; ok && (p.Reason != why || (p.Note == "declined") != (why == "duplicate")) {
+			t.Errorf("%q reads %+v", why, p)
+		}
+		delete(want, p.ID)
+	}
+	if len(want) > 0 {
+		t.Errorf("not read: %v", want)
+	}
+}
+
 func TestMoreRefundsThanTheChargeShows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

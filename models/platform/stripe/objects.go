@@ -52,6 +52,7 @@ type (
 		Amount             *int64   `json:"amount"`
 		Currency           string   `json:"currency"`
 		Created            int64    `json:"created"`
+		Reason             string   `json:"reason"`
 		FailureReason      string   `json:"failure_reason"`
 		PendingReason      string   `json:"pending_reason"`
 		BalanceTransaction id       `json:"balance_transaction"`

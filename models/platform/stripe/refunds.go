@@ -64,7 +64,7 @@ func (p payment) refundParts(o *models.Observation, received int64) tally {
 	for _, re := range p.refunds {
 		word := clean(re.Status)
 		code, known := currency(re.Currency)
-		part := models.Part{Axis: models.Refund, ID: clean(re.ID), Word: word, At: at(re.Created), Note: clean(either(re.FailureReason, re.PendingReason))}
+		part := models.Part{Axis: models.Refund, ID: clean(re.ID), Word: word, At: at(re.Created), Note: clean(either(re.FailureReason, re.PendingReason)), Reason: clean(re.Reason)}
 		fits := known && re.Amount != nil && (o.Amounts == nil || o.Amounts.Currency == code)
 		if known && re.Amount != nil {
 			var exact bool
@@ -86,7 +86,7 @@ func (p payment) refundParts(o *models.Observation, received int64) tally {
 			t.unclear = either(word, "no status")
 			o.Faults = append(o.Faults, unknown(models.Refund, fieldRefund, word))
 		case p.release(re):
-			part.State, part.Note = models.RefundNone, "released"
+			part.State, part.Note = models.RefundNone, models.ReleasedNote
 			t.add(re.Amount, &t.other)
 		case part.State == models.RefundPartial || part.State == models.RefundFull:
 			part.Counts = fits
