@@ -246,10 +246,10 @@ ON CONFLICT DO NOTHING`, shop, order, list); err != nil {
 	err = tx.rows(ctx, &woken, `
 WITH waits AS (SELECT DISTINCT w.event_id AS id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r),
 held AS (
-    SELECT e.id FROM events e WHERE e.id IN (SELECT id FROM waits UNION SELECT unnest(?::bigint[])) AND EXISTS (SELECT 1 FROM waits)
+    SELECT e.id FROM events e WHERE e.id = ANY (ARRAY(SELECT id FROM waits UNION SELECT unnest(?::bigint[]))) AND EXISTS (SELECT 1 FROM waits)
     ORDER BY e.connection_id, e.key FOR UPDATE),
 due AS (
-    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
+    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = ANY (ARRAY(SELECT id FROM held)) AND e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
     RETURNING e.connection_id)
 SELECT DISTINCT connection_id FROM due ORDER BY 1`, list, shop, idList(events))
 	return woken, err
