@@ -231,7 +231,9 @@ WHERE p.id = x.id`, now)
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
 // the references. It says on which connections. The given events are changed later in
-// the same transaction, so they are locked together with those.
+// the same transaction, so they are locked together with those. The references are an
+// array, so that only what waits for them is read: to a list, all that waits would be
+// joined.
 func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string, events ...int64) ([]int64, error) {
 	list, err := refList(refs)
 	if err != nil {
@@ -244,7 +246,7 @@ ON CONFLICT DO NOTHING`, shop, order, list); err != nil {
 	}
 	var woken []int64
 	err = tx.rows(ctx, &woken, `
-WITH waits AS (SELECT DISTINCT w.event_id AS id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r),
+WITH waits AS (SELECT DISTINCT w.event_id AS id FROM wanted w WHERE w.ref = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb))) AND w.shop_id = ?),
 held AS (
     SELECT e.id FROM events e WHERE e.id = ANY (ARRAY(SELECT id FROM waits UNION SELECT unnest(?::bigint[]))) AND EXISTS (SELECT 1 FROM waits)
     ORDER BY e.connection_id, e.key FOR UPDATE),
