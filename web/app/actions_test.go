@@ -251,7 +251,9 @@ func shuffled(all map[string][]sandbox.Notification, n int, post func(slug strin
 	wg.Wait()
 }
 
-func TestOnePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T) {
+func TestOnePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T) { oneAndTwo(t, onePaymentToldInManyWaysHasEachConsequenceOnce) }
+
+func onePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil).withStripe("hk", nil)
 	s := newSink(t)
@@ -323,7 +325,9 @@ func TestWithoutDestinationsNothingIsCalled(t *testing.T) {
 	}
 }
 
-func TestNothingShipsWhileThePlatformIsDown(t *testing.T) {
+func TestNothingShipsWhileThePlatformIsDown(t *testing.T) { oneAndTwo(t, nothingShipsWhileThePlatformIsDown) }
+
+func nothingShipsWhileThePlatformIsDown(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(map[string]string{"down_after": "0s", "carry_fresh": "1ms"})
 	s := newSink(t)
@@ -353,7 +357,9 @@ func TestNothingShipsWhileThePlatformIsDown(t *testing.T) {
 	}
 }
 
-func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) {
+func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) { oneAndTwo(t, aHoldJustBeforeCarryingStopsIt) }
+
+func aHoldJustBeforeCarryingStopsIt(t *testing.T, start begin) {
 	t.Parallel()
 	for _, scope := range models.HoldScopes {
 		t.Run(string(scope), func(t *testing.T) {
@@ -386,7 +392,9 @@ func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) {
 }
 
 // Whenever a hold is set, it either stops the instruction or says that it was too late.
-func TestAHoldStopsOrSaysThatItIsLate(t *testing.T) {
+func TestAHoldStopsOrSaysThatItIsLate(t *testing.T) { oneAndTwo(t, aHoldStopsOrSaysThatItIsLate) }
+
+func aHoldStopsOrSaysThatItIsLate(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -452,7 +460,9 @@ func (r *rig) pausedInstruction() int64 {
 	return id
 }
 
-func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) {
+func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) { oneAndTwo(t, whatEndsAnOrderCallsItsInstructionBack) }
+
+func whatEndsAnOrderCallsItsInstructionBack(t *testing.T, start begin) {
 	t.Parallel()
 	for why, end := range map[models.Axis]func(s *sandbox.Shopify, id int64) ([]sandbox.Notification, error){
 		models.Refund: func(s *sandbox.Shopify, id int64) ([]sandbox.Notification, error) {
@@ -487,7 +497,9 @@ func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) {
 	}
 }
 
-func TestAPartialRefundLetsItWait(t *testing.T) {
+func TestAPartialRefundLetsItWait(t *testing.T) { oneAndTwo(t, aPartialRefundLetsItWait) }
+
+func aPartialRefundLetsItWait(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -504,7 +516,9 @@ func TestAPartialRefundLetsItWait(t *testing.T) {
 	}
 }
 
-func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) {
+func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) { oneAndTwo(t, aShipmentAtThePlatformMakesTheInstructionNeedless) }
+
+func aShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -517,7 +531,9 @@ func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) {
 	}
 }
 
-func TestOrdersThatNeedNoInstruction(t *testing.T) {
+func TestOrdersThatNeedNoInstruction(t *testing.T) { oneAndTwo(t, ordersThatNeedNoInstruction) }
+
+func ordersThatNeedNoInstruction(t *testing.T, start begin) {
 	t.Parallel()
 	weeksAgo := time.Now().Add(-20 * 24 * time.Hour)
 	for name, c := range map[string]struct {
@@ -569,7 +585,9 @@ func TestOrdersThatNeedNoInstruction(t *testing.T) {
 	}
 }
 
-func TestAReceiptNeedsNoInstruction(t *testing.T) {
+func TestAReceiptNeedsNoInstruction(t *testing.T) { oneAndTwo(t, aReceiptNeedsNoInstruction) }
+
+func aReceiptNeedsNoInstruction(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withReceipts(true)
 	s := newSink(t)
@@ -582,7 +600,9 @@ func TestAReceiptNeedsNoInstruction(t *testing.T) {
 	}
 }
 
-func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) {
+func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) { oneAndTwo(t, thePlatformsOwnHoldIsWaitedFor) }
+
+func thePlatformsOwnHoldIsWaitedFor(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -602,7 +622,9 @@ func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) {
+func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) { oneAndTwo(t, aRefundToldByTwoPlatformsIsOneMessage) }
+
+func aRefundToldByTwoPlatformsIsOneMessage(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil).withStripe("hk", nil)
 	s := newSink(t)

@@ -33,6 +33,7 @@ type rig struct {
 	waits time.Duration
 	app   *App
 	base  string
+	doors func() string // where the next request goes; nil: to base
 	token string
 	dsn   string
 	key   string
@@ -215,7 +216,7 @@ func (r *rig) send(slug string, h http.Header, body []byte) (int, http.Header) {
 
 func (r *rig) sendBy(client *http.Client, slug string, h http.Header, body []byte) (int, http.Header) {
 	r.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, r.base+"/hooks/"+slug, bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, r.door()+"/hooks/"+slug, bytes.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -248,6 +249,14 @@ func must(ns []sandbox.Notification, err error) []sandbox.Notification {
 	return ns
 }
 
+// door is where the next request goes.
+func (r *rig) door() string {
+	if r.doors != nil {
+		return r.doors()
+	}
+	return r.base
+}
+
 // call asks the JSON API.
 func (r *rig) call(method, path string, into any) int {
 	r.t.Helper()
@@ -256,7 +265,7 @@ func (r *rig) call(method, path string, into any) int {
 
 func (r *rig) callWith(method, path, body string, into any) int {
 	r.t.Helper()
-	req, err := http.NewRequest(method, r.base+path, strings.NewReader(body))
+	req, err := http.NewRequest(method, r.door()+path, strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
