@@ -70,7 +70,9 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	cfg.ConnConfig.ConnectTimeout = 2 * time.Second
 	cfg.PingTimeout = time.Second
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '60s'`)
+		// A process that stops in a transaction keeps its locks. Leases last half a minute:
+		// whoever takes over after that has to find them gone.
+		_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '20s'`)
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

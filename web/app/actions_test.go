@@ -251,7 +251,9 @@ func shuffled(all map[string][]sandbox.Notification, n int, post func(slug strin
 	wg.Wait()
 }
 
-func TestOnePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T) { oneAndTwo(t, onePaymentToldInManyWaysHasEachConsequenceOnce) }
+func TestOnePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T) {
+	oneAndTwo(t, onePaymentToldInManyWaysHasEachConsequenceOnce)
+}
 
 func onePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T, start begin) {
 	t.Parallel()
@@ -325,7 +327,9 @@ func TestWithoutDestinationsNothingIsCalled(t *testing.T) {
 	}
 }
 
-func TestNothingShipsWhileThePlatformIsDown(t *testing.T) { oneAndTwo(t, nothingShipsWhileThePlatformIsDown) }
+func TestNothingShipsWhileThePlatformIsDown(t *testing.T) {
+	oneAndTwo(t, nothingShipsWhileThePlatformIsDown)
+}
 
 func nothingShipsWhileThePlatformIsDown(t *testing.T, start begin) {
 	t.Parallel()
@@ -460,7 +464,9 @@ func (r *rig) pausedInstruction() int64 {
 	return id
 }
 
-func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) { oneAndTwo(t, whatEndsAnOrderCallsItsInstructionBack) }
+func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) {
+	oneAndTwo(t, whatEndsAnOrderCallsItsInstructionBack)
+}
 
 func whatEndsAnOrderCallsItsInstructionBack(t *testing.T, start begin) {
 	t.Parallel()
@@ -516,7 +522,9 @@ func aPartialRefundLetsItWait(t *testing.T, start begin) {
 	}
 }
 
-func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) { oneAndTwo(t, aShipmentAtThePlatformMakesTheInstructionNeedless) }
+func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) {
+	oneAndTwo(t, aShipmentAtThePlatformMakesTheInstructionNeedless)
+}
 
 func aShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T, start begin) {
 	t.Parallel()
@@ -622,7 +630,9 @@ func thePlatformsOwnHoldIsWaitedFor(t *testing.T, start begin) {
 	}
 }
 
-func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) { oneAndTwo(t, aRefundToldByTwoPlatformsIsOneMessage) }
+func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) {
+	oneAndTwo(t, aRefundToldByTwoPlatformsIsOneMessage)
+}
 
 func aRefundToldByTwoPlatformsIsOneMessage(t *testing.T, start begin) {
 	t.Parallel()

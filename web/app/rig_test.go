@@ -158,7 +158,7 @@ const shopSecret = "shop-client-secret"
 
 // withShopify connects a Shopify shop under the slug hk.
 func (r *rig) withShopify(set map[string]string) *rig {
-	r.shop = sandbox.NewShopify(sandbox.ShopifyConfig{Account: "hk.myshopify.com", Secret: shopSecret, ClientID: "app", Now: r.clock.now, FirstID: 820982911946154001})
+	r.shop = sandbox.NewShopify(sandbox.ShopifyConfig{Account: "hk.myshopify.com", Secret: shopSecret, ClientID: "app", Now: r.clock.now, FirstID: 820982911946155001})
 	r.shop.Outbox.URL = r.base + "/hooks/hk"
 	r.connect(connect.Setup{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: r.serve(r.shop), Set: with(set, "rate", "500"),
 		Secrets: connect.Secrets{Webhook: []string{shopSecret}, ClientID: "app", ClientSecret: shopSecret}})
