@@ -128,6 +128,16 @@ func (tx *Tx) LockOrder(ctx context.Context, id int64) (models.Order, error) {
 	return row.order()
 }
 
+// ShareOrder shares an order with others who only rely on it, until the end of the
+// transaction; whoever changes it comes before or after.
+func (tx *Tx) ShareOrder(ctx context.Context, id int64) (models.Order, error) {
+	var row orderRow
+	if err := tx.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ? FOR SHARE`, id); err != nil {
+		return models.Order{}, err
+	}
+	return row.order()
+}
+
 // Order looks at an order without locking it.
 func (r reads) Order(ctx context.Context, id int64) (models.Order, error) {
 	var row orderRow
@@ -358,12 +368,12 @@ func (r objectRow) object() (ObjectRow, error) {
 func (tx *Tx) FindObject(ctx context.Context, connection int64, ref models.ObjectRef) (ObjectRow, error) {
 	for range 2 {
 		var row objectRow
-		res := tx.db.WithContext(ctx).Raw(`SELECT `+objectColumns+` FROM platform_objects p
-WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID).Scan(&row)
-		if res.Error != nil {
-			return ObjectRow{}, wrap(res.Error)
+		n, err := tx.scan(ctx, &row, `SELECT `+objectColumns+` FROM platform_objects p
+WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID)
+		if err != nil {
+			return ObjectRow{}, err
 		}
-		if res.RowsAffected > 0 {
+		if n > 0 {
 			return row.object()
 		}
 		if err := tx.exec(ctx, `INSERT INTO platform_objects (connection_id, account, kind, ref) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
