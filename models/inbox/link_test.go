@@ -256,8 +256,8 @@ func TestEveryPairMeets(t *testing.T) {
 	}{
 		"the payment waits":                              {nil, pairs, false},
 		"the payment waits, two processes":               {nil, pairs / 5, true},
-		"the payment makes its own order":                {own, pairs / 10, false},
-		"the payment makes its own order, two processes": {own, pairs / 10, true},
+		"the payment makes its own order":                {own, pairs / 20, false},
+		"the payment makes its own order, two processes": {own, pairs / 20, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
