@@ -108,7 +108,8 @@ func (s *Actions) tryClaim(ctx context.Context, id int64, before claim) (claim, 
 		if err != nil {
 			return err
 		}
-		order, err := tx.LockOrder(ctx, a.OrderID)
+		// Actions of one order are claimed beside each other: none changes it.
+		order, err := tx.ShareOrder(ctx, a.OrderID)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,9 @@ type bench struct {
 	mu      sync.Mutex
 	now     time.Time
 	no      int // of the last event
-	reading atomic.Int64
+	reading *atomic.Int64
+	dsn     string
+	key     string
 }
 
 func (b *bench) clock() time.Time {
@@ -51,13 +53,39 @@ func (b *bench) forward(by time.Duration) {
 // newBench connects the Shopify shop hk and the Stripe account pay to one shop.
 func newBench(t testing.TB, set map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, ctx: t.Context(), now: time.Date(2026, 11, 30, 6, 0, 0, 0, time.UTC)}
-	s, err := store.Open(b.ctx, storetest.New(t), store.Options{Now: b.clock, AuditKey: []byte("audit")})
+	b := &bench{t: t, ctx: t.Context(), now: time.Date(2026, 11, 30, 6, 0, 0, 0, time.UTC), dsn: storetest.New(t), key: seal.New(), reading: &atomic.Int64{}}
+	b.open()
+	for _, in := range []connect.Setup{
+		{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", Secrets: connect.Secrets{ClientID: "app", ClientSecret: "secret"}},
+		{Platform: models.Stripe, Slug: "pay", Account: "acct_1", Shop: "hk", Set: set, Secrets: connect.Secrets{Webhook: []string{"whsec_1"}, APIToken: "sk_live_1"}},
+	} {
+		if err := b.book.Add(b.ctx, "console", in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// beside is what a second process has on the same database.
+func (b *bench) beside() *bench {
+	b.t.Helper()
+	other := &bench{t: b.t, ctx: b.ctx, now: b.clock(), dsn: b.dsn, key: b.key, reading: b.reading}
+	other.open()
+	if err := other.book.Look(b.ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	return other
+}
+
+func (b *bench) open() {
+	t := b.t
+	t.Helper()
+	s, err := store.Open(b.ctx, b.dsn, store.Options{Now: b.clock, AuditKey: []byte("audit")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	keys, err := seal.Parse(seal.New())
+	keys, err := seal.Parse(b.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,21 +93,12 @@ func newBench(t testing.TB, set map[string]string) *bench {
 		models.Shopify: func(c platform.Config) (platform.Adapter, error) { return shopify.New(c) },
 		models.Stripe:  func(c platform.Config) (platform.Adapter, error) { return stripe.New(c) },
 	}, nil, b.clock)
-	for _, in := range []connect.Setup{
-		{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", Secrets: connect.Secrets{ClientID: "app", ClientSecret: "secret"}},
-		{Platform: models.Stripe, Slug: "pay", Account: "acct_1", Shop: "hk", Set: set, Secrets: connect.Secrets{Webhook: []string{"whsec_1"}, APIToken: "sk_live_1"}},
-	} {
-		if err := book.Add(b.ctx, "console", in); err != nil {
-			t.Fatal(err)
-		}
-	}
 	log := slog.New(slog.DiscardHandler)
 	q, err := queue.New(s, nil, nil, false, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Inbox = New(s, book, &ledger.Ledger{Book: book, Queue: q}, q, keys, log)
-	return b
 }
 
 func (b *bench) conn(slug string) *connect.Conn {

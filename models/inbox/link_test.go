@@ -243,7 +243,7 @@ func TestExceptionsGoOver(t *testing.T) {
 }
 
 // pairs is how many payments and orders meet.
-const pairs = 2000
+const pairs = 5000
 
 // TestEveryPairMeets: a payment and its order appear at the same moment; of two who
 // look for each other one always sees the other.
@@ -252,17 +252,27 @@ func TestEveryPairMeets(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   map[string]string
 		pairs int
-	}{"the payment waits": {nil, pairs}, "the payment makes its own order": {own, pairs / 5}} {
+		two   bool // the payment comes to one process, its order to another
+	}{
+		"the payment waits":                              {nil, pairs, false},
+		"the payment waits, two processes":               {nil, pairs / 5, true},
+		"the payment makes its own order":                {own, pairs / 20, false},
+		"the payment makes its own order, two processes": {own, pairs / 20, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, c.set)
+			other := b
+			if c.two {
+				other = b.beside()
+			}
 			var shopRefs, payRefs []models.ObjectRef
 			for i := range c.pairs {
 				shopRefs, payRefs = append(shopRefs, shopRef(i)), append(payRefs, payRef(fmt.Sprint("pi_", i)))
 			}
 			created := byRef(b.events("hk", "orders/create", shopRefs))
 			paid := byRef(b.events("pay", "payment_intent.succeeded", payRefs))
-			b.together(c.pairs, func(i int) { b.pair(i, paid[payRefs[i]], created[shopRefs[i]]) })
+			b.together(c.pairs, func(i int) { b.pair(other, i, paid[payRefs[i]], created[shopRefs[i]]) })
 			if c.set == nil {
 				// Whoever waits was called by the order: nobody else made it due.
 				if alone := scan[int](b, `SELECT count(*) FROM events WHERE state = 'unmatched' AND due_at > now()`); alone != 0 {
@@ -319,8 +329,8 @@ func pairedPayment(id string) models.Observation {
 	return intentSays(id, models.PaymentPaid, hkd(10000, 10000, 0), byMetadata(strings.TrimPrefix(id, "pi_")))
 }
 
-// pair lets a payment and its order appear at once.
-func (b *bench) pair(i int, paid, created store.DueEvent) {
+// pair lets a payment and its order appear at once, the order in another process.
+func (b *bench) pair(other *bench, i int, paid, created store.DueEvent) {
 	start := make(chan struct{})
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -331,7 +341,7 @@ func (b *bench) pair(i int, paid, created store.DueEvent) {
 	})
 	both.Go(func() {
 		<-start
-		if err := b.trySee("hk", shopSays(i, models.PaymentPending, hkd(10000, 0, 0)), created); err != nil {
+		if err := other.trySee("hk", shopSays(i, models.PaymentPending, hkd(10000, 0, 0)), created); err != nil {
 			b.t.Error(err)
 		}
 	})

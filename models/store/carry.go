@@ -73,7 +73,9 @@ type Surroundings struct {
 	Connection string // slug of where the order was first seen
 }
 
-// Surroundings looks at what an order's conditions depend on. The order is locked.
+// Surroundings looks at what an order's conditions depend on. The order is locked. Its
+// events are reached by their objects one after the other, and by nothing else: how
+// many events of all are unprocessed at the moment must not matter.
 func (tx *Tx) Surroundings(ctx context.Context, o models.Order) (Surroundings, error) {
 	var names struct{ Shop, ShopName, Connection string }
 	if err := tx.one(ctx, "error.order_unknown", &names, `
@@ -89,12 +91,15 @@ SELECT s.slug AS shop, s.name AS shop_name, c.slug AS connection FROM shops s, c
 		Due          bool
 	}
 	if err := tx.rows(ctx, &events, `
-SELECT e.id, e.connection_id, e.state, e.received_at, e.due_at IS NOT NULL AND e.state <> 'unmatched' AS due FROM events e WHERE e.id IN (
+WITH named AS MATERIALIZED (
+    SELECT p.connection_id, p.account, p.kind, p.ref FROM platform_objects p WHERE p.order_id = ?
+    UNION SELECT f.connection_id, f.account, f.kind, f.ref FROM platform_objects l JOIN platform_objects f ON f.leads_to = l.id WHERE l.order_id = ?
+), about AS MATERIALIZED (
     SELECT x.id FROM events x WHERE x.order_id = ?
-    UNION SELECT x.id FROM platform_objects p
-        JOIN events x ON x.connection_id = p.connection_id AND x.account = p.account AND x.object_kind = p.kind AND x.object_ref = p.ref
-    WHERE p.order_id = ? OR p.leads_to IN (SELECT l.id FROM platform_objects l WHERE l.order_id = ?))
-  AND e.state IN ('received', 'waiting', 'unmatched', 'review', 'failed')
+    UNION SELECT x.id FROM named p CROSS JOIN LATERAL (
+        SELECT y.id FROM events y WHERE y.connection_id = p.connection_id AND y.account = p.account AND y.object_kind = p.kind AND y.object_ref = p.ref OFFSET 0) x)
+SELECT e.id, e.connection_id, e.state, e.received_at, e.due_at IS NOT NULL AND e.state <> 'unmatched' AS due FROM events e
+WHERE e.id = ANY (ARRAY(SELECT id FROM about)) AND (e.state || '') IN ('received', 'waiting', 'unmatched', 'review', 'failed')
 ORDER BY e.received_at DESC`, o.ID, o.ID, o.ID); err != nil {
 		return s, err
 	}
@@ -186,10 +191,10 @@ func (r reads) Destination(ctx context.Context, shop int64, kind models.ActionKi
 		UpdatedAt  time.Time
 	}
 	d := DestinationRow{Destination: models.Destination{Kind: kind, Mode: models.Watch}}
-	res := r.db.WithContext(ctx).Raw(`
-SELECT mode, url, secret, idempotent, to_jsonb(allow_hosts)::text AS hosts, updated_at FROM destinations WHERE shop_id = ? AND kind = ?`, shop, kind).Scan(&row)
-	if res.Error != nil || res.RowsAffected == 0 {
-		return d, wrap(res.Error)
+	n, err := r.scan(ctx, &row, `
+SELECT mode, url, secret, idempotent, to_jsonb(allow_hosts)::text AS hosts, updated_at FROM destinations WHERE shop_id = ? AND kind = ?`, shop, kind)
+	if err != nil || n == 0 {
+		return d, err
 	}
 	d.Mode, d.URL, d.Secret, d.Idempotent, d.Updated = row.Mode, row.URL, row.Secret, row.Idempotent, row.UpdatedAt.UTC()
 	return d, json.Unmarshal([]byte(row.Hosts), &d.Hosts)

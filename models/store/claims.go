@@ -124,14 +124,22 @@ RETURNING p.id, p.account, p.kind, p.ref, p.claimed_no, p.order_id, CASE WHEN du
 	return claims, nil
 }
 
+// dueEvents finds the due events of objects among those of each object: in a burst
+// there are many more that are due. What names no object is the other way round.
 func (tx *Tx) dueEvents(ctx context.Context, connection int64, objects []int64) ([]DueEvent, error) {
 	var events []DueEvent
 	if err := tx.rows(ctx, &events, `
 SELECT e.id, e.key, e.account, e.event_id, e.topic, e.object_kind, e.object_ref, e.occurred_at, e.floor_at, e.version, e.said::text AS said,
        e.digest, e.content, e.test, e.known, e.state, e.tries, e.rereads, e.received_at, e.order_id
 FROM platform_objects p CROSS JOIN LATERAL (
-    SELECT * FROM events x WHERE x.connection_id = p.connection_id AND x.account = p.account AND x.object_kind = p.kind AND x.object_ref = p.ref
-      AND x.due_at <= now() ORDER BY x.id LIMIT ?) e
+    SELECT x.* FROM (
+        SELECT * FROM events y WHERE y.connection_id = p.connection_id AND y.account = p.account AND y.object_kind = p.kind AND y.object_ref = p.ref
+          AND p.ref <> '' OFFSET 0) x
+    WHERE x.due_at <= now()
+    UNION ALL
+    SELECT x.* FROM events x WHERE x.connection_id = p.connection_id AND x.account = p.account AND x.object_kind = p.kind AND x.object_ref = p.ref
+      AND p.ref = '' AND x.due_at <= now()
+    ORDER BY id LIMIT ?) e
 WHERE p.id = ANY (?::bigint[]) AND p.connection_id = ? ORDER BY e.key`, claimedEvents, idList(objects), connection); err != nil {
 		return nil, err
 	}

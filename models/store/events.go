@@ -205,7 +205,10 @@ type Mark struct {
 }
 
 // MarkEvents writes what became of events, in the order of their keys, and says which
-// it found open. What another worker has settled meanwhile stays as it is.
+// it found open. What another worker has settled meanwhile stays as it is. The events
+// are named by an array and nothing else: of a list Postgres expects so many rows that
+// it would rather read the whole table, and their state would have it read all that
+// are or were in one. The array is made in the statement, so that one plan serves all.
 func (tx *Tx) MarkEvents(ctx context.Context, marks []Mark) (map[int64]bool, error) {
 	if len(marks) == 0 {
 		return nil, nil
@@ -246,13 +249,13 @@ func (tx *Tx) MarkEvents(ctx context.Context, marks []Mark) (map[int64]bool, err
 	var ids []int64
 	err = tx.rows(ctx, &ids, `
 WITH m AS (SELECT * FROM jsonb_to_recordset(?::jsonb) AS t (id bigint, state text, order_id bigint, caused_by bigint, entry_id bigint, error text, after float8, open boolean, try integer, reread integer)),
-held AS (SELECT e.id FROM events e JOIN m USING (id) WHERE e.state IN ('received', 'waiting', 'unmatched') ORDER BY e.connection_id, e.key FOR UPDATE OF e),
+held AS (SELECT e.id, e.state FROM events e WHERE e.id = ANY (ARRAY(SELECT id FROM m)) ORDER BY e.connection_id, e.key FOR UPDATE),
 done AS (
     UPDATE events e SET state = m.state, order_id = COALESCE(m.order_id, e.order_id), caused_by = m.caused_by, entry_id = m.entry_id, error = m.error,
         tries = e.tries + m.try, rereads = e.rereads + m.reread, attempts = e.attempts + 1,
         due_at = CASE WHEN m.open THEN now() + make_interval(secs => m.after) END,
         done_at = CASE WHEN m.open THEN NULL ELSE ?::timestamptz END
-    FROM m, held WHERE e.id = m.id AND held.id = m.id
+    FROM m, held WHERE e.id = ANY (ARRAY(SELECT id FROM m)) AND e.id = m.id AND held.id = m.id AND held.state IN ('received', 'waiting', 'unmatched')
     RETURNING e.id, e.attempts)
 INSERT INTO event_tries (event_id, slot, n, at, outcome, error)
 SELECT d.id, d.attempts % 20, d.attempts, ?, m.state, m.error FROM done d JOIN m USING (id)

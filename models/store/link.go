@@ -48,10 +48,9 @@ func (r reads) ShellsNaming(ctx context.Context, shop int64, refs []string) ([]i
 	}
 	var ids []int64
 	err = r.rows(ctx, &ids, `
-WITH named AS (SELECT jsonb_array_elements_text(?::jsonb) AS ref)
-SELECT DISTINCT o.id FROM named JOIN object_links l ON l.shop_id = ? AND l.ref = named.ref
+SELECT DISTINCT o.id FROM object_links l
 JOIN platform_objects p ON p.id = l.object_id JOIN orders o ON o.id = p.order_id
-WHERE NOT o.store AND o.merged_into IS NULL ORDER BY o.id`, list, shop)
+WHERE l.ref = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb))) AND l.shop_id = ? AND NOT o.store AND o.merged_into IS NULL ORDER BY o.id`, list, shop)
 	return ids, err
 }
 
@@ -90,10 +89,10 @@ func (tx *Tx) LockEvents(ctx context.Context, shop int64, refs []string, events,
 		return err
 	}
 	return tx.exec(ctx, `
-SELECT 1 FROM events e WHERE e.id IN (
+SELECT 1 FROM events e WHERE e.id = ANY (ARRAY(
     SELECT unnest(?::bigint[])
     UNION SELECT x.id FROM events x WHERE x.order_id = ANY (?::bigint[])
-    UNION SELECT w.event_id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r)
+    UNION SELECT w.event_id FROM wanted w WHERE w.ref = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb))) AND w.shop_id = ?))
 ORDER BY e.connection_id, e.key FOR UPDATE`, idList(events), idList(orders), list, shop)
 }
 

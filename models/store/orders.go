@@ -162,6 +162,16 @@ func (tx *Tx) LockOrder(ctx context.Context, id int64) (models.Order, error) {
 	return row.order()
 }
 
+// ShareOrder shares an order with others who only rely on it, until the end of the
+// transaction; whoever changes it comes before or after.
+func (tx *Tx) ShareOrder(ctx context.Context, id int64) (models.Order, error) {
+	var row orderRow
+	if err := tx.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ? FOR SHARE`, id); err != nil {
+		return models.Order{}, err
+	}
+	return row.order()
+}
+
 // Order looks at an order without locking it.
 func (r reads) Order(ctx context.Context, id int64) (models.Order, error) {
 	var row orderRow
@@ -265,7 +275,9 @@ WHERE p.id = x.id`, now)
 
 // AddRefs makes an order findable, and makes due every event that waits for one of
 // the references. It says on which connections. The given events are changed later in
-// the same transaction, so they are locked together with those.
+// the same transaction, so they are locked together with those. The references are an
+// array, so that only what waits for them is read: to a list, all that waits would be
+// joined.
 func (tx *Tx) AddRefs(ctx context.Context, shop, order int64, refs []string, events ...int64) ([]int64, error) {
 	list, err := refList(refs)
 	if err != nil {
@@ -278,12 +290,12 @@ ON CONFLICT DO NOTHING`, shop, order, list); err != nil {
 	}
 	var woken []int64
 	err = tx.rows(ctx, &woken, `
-WITH waits AS (SELECT DISTINCT w.event_id AS id FROM jsonb_array_elements_text(?::jsonb) r JOIN wanted w ON w.shop_id = ? AND w.ref = r),
+WITH waits AS (SELECT DISTINCT w.event_id AS id FROM wanted w WHERE w.ref = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb))) AND w.shop_id = ?),
 held AS (
-    SELECT e.id FROM events e WHERE e.id IN (SELECT id FROM waits UNION SELECT unnest(?::bigint[])) AND EXISTS (SELECT 1 FROM waits)
+    SELECT e.id FROM events e WHERE e.id = ANY (ARRAY(SELECT id FROM waits UNION SELECT unnest(?::bigint[]))) AND EXISTS (SELECT 1 FROM waits)
     ORDER BY e.connection_id, e.key FOR UPDATE),
 due AS (
-    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
+    UPDATE events e SET due_at = now() FROM held, waits WHERE e.id = ANY (ARRAY(SELECT id FROM held)) AND e.id = held.id AND e.id = waits.id AND e.state IN ('unmatched', 'waiting')
     RETURNING e.connection_id)
 SELECT DISTINCT connection_id FROM due ORDER BY 1`, list, shop, idList(events))
 	return woken, err
@@ -390,12 +402,12 @@ func (r objectRow) object() (ObjectRow, error) {
 func (tx *Tx) FindObject(ctx context.Context, connection int64, ref models.ObjectRef) (ObjectRow, error) {
 	for range 2 {
 		var row objectRow
-		res := tx.db.WithContext(ctx).Raw(`SELECT `+objectColumns+` FROM platform_objects p
-WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID).Scan(&row)
-		if res.Error != nil {
-			return ObjectRow{}, wrap(res.Error)
+		n, err := tx.scan(ctx, &row, `SELECT `+objectColumns+` FROM platform_objects p
+WHERE p.connection_id = ? AND p.account = ? AND p.kind = ? AND p.ref = ?`, connection, ref.Account, ref.Kind, ref.ID)
+		if err != nil {
+			return ObjectRow{}, err
 		}
-		if res.RowsAffected > 0 {
+		if n > 0 {
 			return row.object()
 		}
 		if err := tx.exec(ctx, `INSERT INTO platform_objects (connection_id, account, kind, ref) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,

@@ -70,7 +70,9 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	cfg.ConnConfig.ConnectTimeout = 2 * time.Second
 	cfg.PingTimeout = time.Second
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '60s'`)
+		// A process that stops in a transaction keeps its locks. Leases last half a minute:
+		// whoever takes over after that has to find them gone.
+		_, err := c.Exec(ctx, `SET lock_timeout = '3s'; SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '20s'`)
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -182,19 +184,39 @@ func (tx *Tx) changed(ctx context.Context, query string, args ...any) (int64, er
 
 // rows fills a slice of small row structs.
 func (r reads) rows(ctx context.Context, into any, query string, args ...any) error {
-	return wrap(r.db.WithContext(ctx).Raw(query, args...).Scan(into).Error)
+	_, err := r.scan(ctx, into, query, args...)
+	return err
 }
 
 // one fills a single row and fails with not_found under key where there is none.
 func (r reads) one(ctx context.Context, key string, into any, query string, args ...any) error {
-	res := r.db.WithContext(ctx).Raw(query, args...).Scan(into)
-	if res.Error != nil {
-		return wrap(res.Error)
-	}
-	if res.RowsAffected == 0 {
+	n, err := r.scan(ctx, into, query, args...)
+	if err == nil && n == 0 {
 		return models.Fail(models.NotFound, key)
 	}
-	return nil
+	return err
+}
+
+// scan fills what a query finds and says how many rows that were. gorm's own Scan
+// writes each statement with its values for a log that nobody asked for, and into the
+// log when it is slow: values may be about a person.
+func (r reads) scan(ctx context.Context, into any, query string, args ...any) (int64, error) {
+	g := r.db.WithContext(ctx).Raw(query, args...)
+	rows, err := g.Rows()
+	if err != nil {
+		return 0, wrap(err)
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return 0, wrap(rows.Err())
+	}
+	if err := g.ScanRows(rows, into); err != nil {
+		return 0, wrap(err)
+	}
+	if err := rows.Close(); err != nil {
+		return 0, wrap(err)
+	}
+	return g.RowsAffected, wrap(rows.Err())
 }
 
 // again tells whether a transaction failed only because another was in the way.

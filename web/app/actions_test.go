@@ -255,6 +255,10 @@ func shuffled(all map[string][]sandbox.Notification, n int, post func(slug strin
 }
 
 func TestOnePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T) {
+	oneAndTwo(t, onePaymentToldInManyWaysHasEachConsequenceOnce)
+}
+
+func onePaymentToldInManyWaysHasEachConsequenceOnce(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil).withStripe("hk", nil)
 	s := newSink(t)
@@ -327,6 +331,10 @@ func TestWithoutDestinationsNothingIsCalled(t *testing.T) {
 }
 
 func TestNothingShipsWhileThePlatformIsDown(t *testing.T) {
+	oneAndTwo(t, nothingShipsWhileThePlatformIsDown)
+}
+
+func nothingShipsWhileThePlatformIsDown(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(map[string]string{"down_after": "0s", "carry_fresh": "1ms"})
 	s := newSink(t)
@@ -356,7 +364,9 @@ func TestNothingShipsWhileThePlatformIsDown(t *testing.T) {
 	}
 }
 
-func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) {
+func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) { oneAndTwo(t, aHoldJustBeforeCarryingStopsIt) }
+
+func aHoldJustBeforeCarryingStopsIt(t *testing.T, start begin) {
 	t.Parallel()
 	for _, scope := range models.HoldScopes {
 		t.Run(string(scope), func(t *testing.T) {
@@ -389,7 +399,9 @@ func TestAHoldJustBeforeCarryingStopsIt(t *testing.T) {
 }
 
 // Whenever a hold is set, it either stops the instruction or says that it was too late.
-func TestAHoldStopsOrSaysThatItIsLate(t *testing.T) {
+func TestAHoldStopsOrSaysThatItIsLate(t *testing.T) { oneAndTwo(t, aHoldStopsOrSaysThatItIsLate) }
+
+func aHoldStopsOrSaysThatItIsLate(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -456,6 +468,10 @@ func (r *rig) pausedInstruction() int64 {
 }
 
 func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) {
+	oneAndTwo(t, whatEndsAnOrderCallsItsInstructionBack)
+}
+
+func whatEndsAnOrderCallsItsInstructionBack(t *testing.T, start begin) {
 	t.Parallel()
 	for why, end := range map[models.Axis]func(s *sandbox.Shopify, id int64) ([]sandbox.Notification, error){
 		models.Refund: func(s *sandbox.Shopify, id int64) ([]sandbox.Notification, error) {
@@ -490,7 +506,9 @@ func TestWhatEndsAnOrderCallsItsInstructionBack(t *testing.T) {
 	}
 }
 
-func TestAPartialRefundLetsItWait(t *testing.T) {
+func TestAPartialRefundLetsItWait(t *testing.T) { oneAndTwo(t, aPartialRefundLetsItWait) }
+
+func aPartialRefundLetsItWait(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -508,6 +526,10 @@ func TestAPartialRefundLetsItWait(t *testing.T) {
 }
 
 func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) {
+	oneAndTwo(t, aShipmentAtThePlatformMakesTheInstructionNeedless)
+}
+
+func aShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -520,7 +542,9 @@ func TestAShipmentAtThePlatformMakesTheInstructionNeedless(t *testing.T) {
 	}
 }
 
-func TestOrdersThatNeedNoInstruction(t *testing.T) {
+func TestOrdersThatNeedNoInstruction(t *testing.T) { oneAndTwo(t, ordersThatNeedNoInstruction) }
+
+func ordersThatNeedNoInstruction(t *testing.T, start begin) {
 	t.Parallel()
 	weeksAgo := time.Now().Add(-20 * 24 * time.Hour)
 	for name, c := range map[string]struct {
@@ -572,7 +596,9 @@ func TestOrdersThatNeedNoInstruction(t *testing.T) {
 	}
 }
 
-func TestAReceiptNeedsNoInstruction(t *testing.T) {
+func TestAReceiptNeedsNoInstruction(t *testing.T) { oneAndTwo(t, aReceiptNeedsNoInstruction) }
+
+func aReceiptNeedsNoInstruction(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withReceipts(true)
 	s := newSink(t)
@@ -585,7 +611,9 @@ func TestAReceiptNeedsNoInstruction(t *testing.T) {
 	}
 }
 
-func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) {
+func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) { oneAndTwo(t, thePlatformsOwnHoldIsWaitedFor) }
+
+func thePlatformsOwnHoldIsWaitedFor(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
 	s := newSink(t)
@@ -606,6 +634,10 @@ func TestThePlatformsOwnHoldIsWaitedFor(t *testing.T) {
 }
 
 func TestARefundToldByTwoPlatformsIsOneMessage(t *testing.T) {
+	oneAndTwo(t, aRefundToldByTwoPlatformsIsOneMessage)
+}
+
+func aRefundToldByTwoPlatformsIsOneMessage(t *testing.T, start begin) {
 	t.Parallel()
 	r := start(t).withShopify(nil).withStripe("hk", nil)
 	s := newSink(t)

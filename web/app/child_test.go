@@ -37,8 +37,9 @@ func TestChild(t *testing.T) {
 // A child is the program as a process of its own, on a rig's database.
 type child struct {
 	*rig
-	cmd *exec.Cmd
-	mu  sync.Mutex
+	cmd     *exec.Cmd
+	mu      sync.Mutex
+	address string // empty: it doesn't run
 }
 
 // startChild is a rig whose program is a process that can be killed.
@@ -63,7 +64,23 @@ func startChild(t testing.TB) *child {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.kill)
+	r.doors = c.where
 	return c
+}
+
+// sibling is another process on the same database, which isn't started yet. From then
+// on either gets any request, as long as it runs.
+func (c *child) sibling() *child {
+	other := &child{rig: c.rig}
+	c.t.Cleanup(other.kill)
+	c.doors = func() string {
+		a, b := c.where(), other.where()
+		if a == "" || b != "" && rand.IntN(2) == 0 {
+			return b
+		}
+		return a
+	}
+	return other
 }
 
 // launch starts the process and waits until it listens.
@@ -85,7 +102,7 @@ func (c *child) launch() error {
 	if err != nil || !ok {
 		return fmt.Errorf("the child says %q: %w", line, err)
 	}
-	c.base = address
+	c.address = address
 	return nil
 }
 
@@ -93,9 +110,10 @@ func (c *child) launch() error {
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cmd.Process == nil || c.cmd.ProcessState != nil {
+	if c.cmd == nil || c.cmd.Process == nil || c.cmd.ProcessState != nil {
 		return
 	}
+	c.address = ""
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
@@ -103,13 +121,13 @@ func (c *child) kill() {
 func (c *child) where() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.base
+	return c.address
 }
 
 // persist sends a notification until it is kept, as the platforms do.
 func (c *child) persist(slug string, n sandbox.Notification) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		req, err := http.NewRequest(http.MethodPost, c.where()+"/hooks/"+slug, strings.NewReader(string(n.Body)))
+		req, err := http.NewRequest(http.MethodPost, c.door()+"/hooks/"+slug, strings.NewReader(string(n.Body)))
 		if err != nil {
 			c.t.Error(err)
 			return

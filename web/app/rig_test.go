@@ -33,6 +33,7 @@ type rig struct {
 	waits time.Duration
 	app   *App
 	base  string
+	doors func() string // where the next request goes; nil: to base
 	token string
 	dsn   string
 	key   string
@@ -158,7 +159,7 @@ const shopSecret = "shop-client-secret"
 
 // withShopify connects a Shopify shop under the slug hk.
 func (r *rig) withShopify(set map[string]string) *rig {
-	r.shop = sandbox.NewShopify(sandbox.ShopifyConfig{Account: "hk.myshopify.com", Secret: shopSecret, ClientID: "app", Now: r.clock.now, FirstID: 820982911946154001})
+	r.shop = sandbox.NewShopify(sandbox.ShopifyConfig{Account: "hk.myshopify.com", Secret: shopSecret, ClientID: "app", Now: r.clock.now, FirstID: 820982911946155001})
 	r.shop.Outbox.URL = r.base + "/hooks/hk"
 	r.connect(connect.Setup{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: r.serve(r.shop), Set: with(set, "rate", "500"),
 		Secrets: connect.Secrets{Webhook: []string{shopSecret}, ClientID: "app", ClientSecret: shopSecret}})
@@ -216,7 +217,7 @@ func (r *rig) send(slug string, h http.Header, body []byte) (int, http.Header) {
 
 func (r *rig) sendBy(client *http.Client, slug string, h http.Header, body []byte) (int, http.Header) {
 	r.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, r.base+"/hooks/"+slug, bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, r.door()+"/hooks/"+slug, bytes.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -249,6 +250,14 @@ func must(ns []sandbox.Notification, err error) []sandbox.Notification {
 	return ns
 }
 
+// door is where the next request goes.
+func (r *rig) door() string {
+	if r.doors != nil {
+		return r.doors()
+	}
+	return r.base
+}
+
 // call asks the JSON API.
 func (r *rig) call(method, path string, into any) int {
 	r.t.Helper()
@@ -257,7 +266,7 @@ func (r *rig) call(method, path string, into any) int {
 
 func (r *rig) callWith(method, path, body string, into any) int {
 	r.t.Helper()
-	req, err := http.NewRequest(method, r.base+path, strings.NewReader(body))
+	req, err := http.NewRequest(method, r.door()+path, strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
