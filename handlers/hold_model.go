@@ -22,6 +22,9 @@ func holdModels(holds []models.Hold, platform models.Platform, deep []views.Deep
 		list[0].Reach = locale.Say("hold.reach", platform)
 		if i := slices.IndexFunc(deep, func(d views.DeepLink) bool { return d.Platform == platform }); i >= 0 {
 			list[0].Deep = &deep[i]
+			if platform == models.Shopify {
+				list[0].How = locale.Say("hold.how.shopify")
+			}
 		}
 	}
 	return list

@@ -217,7 +217,7 @@ func TestBannersOfHolds(t *testing.T) {
 	if len(m.Holds) != 3 || m.Holds[0].Next.Key != "hold.review" || m.Holds[1].Next.Key != "hold.due" || m.Holds[2].Next.Key != "hold.resumes" {
 		t.Fatalf("%+v", m.Holds)
 	}
-	if h := m.Holds[0]; h.Said.Args[2] != "two refunds for one parcel" || h.Deep == nil || h.Deep.Platform != models.Shopify || h.Page != "" {
+	if h := m.Holds[0]; h.Said.Args[2] != "two refunds for one parcel" || h.Deep == nil || h.Deep.Platform != models.Shopify || h.How.Key != "hold.how.shopify" || h.Page != "" {
 		t.Errorf("%+v", h)
 	}
 	if h := m.Holds[2]; h.Said.Key != "hold.by_all" || h.Page != "/connections#hk-main" {

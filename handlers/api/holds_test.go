@@ -20,7 +20,7 @@ type gatekeeper struct {
 
 func (g *gatekeeper) Hold(_ context.Context, _ models.Actor, p casework.Pause) (casework.Held, error) {
 	g.pauses = append(g.pauses, p)
-	return casework.Held{ID: 1, Sending: []models.Action{{ID: 31, Kind: models.FulfillmentInstruction, Stage: "order"}}}, g.failed
+	return casework.Held{ID: 1, Sending: []models.Action{{ID: 31, Kind: models.FulfillmentInstruction, Stage: "order"}}, Manual: []models.Action{{ID: 32, Kind: models.StockDeduction, Stage: "order"}}}, g.failed
 }
 
 func (g *gatekeeper) Release(_ context.Context, _ models.Actor, scope models.HoldScope, id int64) error {
@@ -45,7 +45,9 @@ func TestHoldAndRelease(t *testing.T) {
 		t.Fatalf("%d %v", code, got)
 	}
 	same(t, got["sending"], `[{"id": "31", "kind": "fulfillment_instruction", "stage": "order"}]`)
+	same(t, got["manual"], `[{"id": "32", "kind": "stock_deduction", "stage": "order"}]`)
 	delete(got, "sending")
+	delete(got, "manual")
 	same(t, got, orderSeven)
 	if code, got = post("8/release", ""); code != 200 {
 		t.Fatalf("%d %v", code, got)

@@ -57,13 +57,17 @@ func newSender() sender {
 	return sender{client(true, false), client(false, false), client(true, true), client(false, true)}
 }
 
-func client(strict, once bool) *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
+func dialer(strict bool) *net.Dialer {
+	d := &net.Dialer{Timeout: 5 * time.Second}
 	if strict {
-		dialer.Control = guard
+		d.Control = guard
 	}
+	return d
+}
+
+func client(strict, once bool) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{Proxy: nil, DialContext: dialer.DialContext, DisableKeepAlives: once, TLSHandshakeTimeout: 5 * time.Second,
+		Transport: &http.Transport{Proxy: nil, DialContext: dialer(strict).DialContext, DisableKeepAlives: once, TLSHandshakeTimeout: 5 * time.Second,
 			MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 30 * time.Second, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
