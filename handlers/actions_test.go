@@ -91,7 +91,6 @@ type counter struct{ *desk }
 func newCounter(t *testing.T) *counter {
 	t.Helper()
 	d := newDesk(t)
-	d.add(t, "ad@shop.example", models.Admin)
 	return &counter{d}
 }
 

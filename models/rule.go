@@ -163,7 +163,7 @@ func causes(before, after Order, moves []Move) []cause {
 		case to(Cancellation, CancellationCancelled):
 			out = append(out, cause{OnCancelled, m})
 		}
-		if m.Axis == Payment && first && after.PaysOnDelivery() && (m.To == PaymentPending || m.To == PaymentPaid) {
+		if m.Axis == Payment && first && after.PaysOnDelivery() && (m.To == PaymentPending || to(Payment, PaymentPaid)) {
 			out = append(out, cause{OnPayOnDelivery, m})
 		}
 	}
