@@ -13,8 +13,13 @@ func conditionModels(in actionIn) []views.ConditionModel {
 	var list []views.ConditionModel
 	for _, c := range in.conditions {
 		m := views.ConditionModel{Met: c.Met, Text: locale.Say("condition." + c.Key)}
-		if !c.Met {
+		switch ends := in.file.Expires(); {
+		case !c.Met:
 			m.Text, m.Details = locale.Say("condition."+c.Key+".no"), conditionDetails(in, c)
+		case c.Key == "not_expired" && ends.IsZero():
+			continue
+		case c.Key == "not_expired":
+			m.Text = locale.Say("condition.expires", ends)
 		}
 		list = append(list, m)
 	}

@@ -104,11 +104,14 @@ func watchedSaid(watched map[models.ActionKind][]string, several bool) []locale.
 	}
 	var said []locale.Text
 	for _, at := range shops {
+		key := "actions.watched"
 		if several {
-			said = append(said, locale.Say("actions.watched_shops", together[at], at))
-		} else {
-			said = append(said, locale.Say("actions.watched", together[at]))
+			key = "actions.watched_shops"
 		}
+		if len(together[at]) > 1 {
+			key += "_many"
+		}
+		said = append(said, locale.Say(key, together[at], at))
 	}
 	return said
 }

@@ -156,7 +156,7 @@ func (r reads) TestOrders(ctx context.Context, ids []int64) (map[int64]bool, err
 // LockOrder locks an order: from here on, work on it is in sequence.
 func (tx *Tx) LockOrder(ctx context.Context, id int64) (models.Order, error) {
 	var row orderRow
-	if err := tx.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ? FOR UPDATE`, id); err != nil {
+	if err := tx.one(ctx, "error.order_unknown", &row, `SELECT `+orderColumns+` FROM orders o WHERE o.id = ? FOR NO KEY UPDATE`, id); err != nil {
 		return models.Order{}, err
 	}
 	return row.order()
