@@ -104,14 +104,14 @@ func watchedSaid(watched map[models.ActionKind][]string, several bool) []locale.
 	}
 	var said []locale.Text
 	for _, at := range shops {
-		key := "actions.watched"
+		one, many := "actions.watched", "actions.watched_many"
 		if several {
-			key = "actions.watched_shops"
+			one, many = "actions.watched_shops", "actions.watched_shops_many"
 		}
 		if len(together[at]) > 1 {
-			key += "_many"
+			one = many
 		}
-		said = append(said, locale.Say(key, together[at], at))
+		said = append(said, locale.Say(one, together[at], at))
 	}
 	return said
 }
