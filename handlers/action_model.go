@@ -130,7 +130,7 @@ func stageText(stage, currency string) locale.Text {
 	name, rest, counted := strings.Cut(stage, ":")
 	n, err := strconv.ParseInt(rest, 10, 64)
 	switch name {
-	case models.WholeOrder, "payment_received":
+	case models.WholeOrder, "payment_received", "shipped", "cancelled":
 		if !counted {
 			return locale.Say("action.stage." + name)
 		}

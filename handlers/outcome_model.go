@@ -117,7 +117,7 @@ func foundText(l models.OutcomeLine) locale.Text {
 func stageName(stage, currency string) locale.Text {
 	name, n, numbered := strings.Cut(stage, ":")
 	switch {
-	case stage == models.WholeOrder || stage == "payment_received":
+	case slices.Contains([]string{models.WholeOrder, "payment_received", "shipped", "cancelled"}, stage):
 		return locale.Say("outcome.stage." + stage)
 	case numbered && name == "refund":
 		if minor, err := strconv.ParseInt(n, 10, 64); err == nil && currency != "" {
