@@ -93,7 +93,11 @@ ALTER TABLE actions
     ADD COLUMN round      integer NOT NULL DEFAULT 0,  -- tries before somebody had it tried again
     ADD COLUMN retried_at timestamptz,
     ADD COLUMN retried_by text    NOT NULL DEFAULT '',
-    ADD COLUMN retry_reason text  NOT NULL DEFAULT '';
+    ADD COLUMN retry_reason text  NOT NULL DEFAULT '',
+    ADD COLUMN told boolean       NOT NULL DEFAULT false, -- somebody outside may have got it: its bytes are fixed
+    ADD COLUMN settled_by text    NOT NULL DEFAULT '',    -- name of whoever ticked it off or settled it
+    ADD COLUMN doubt boolean      NOT NULL DEFAULT false; -- a try may have had its effect, and nobody knows
+UPDATE actions SET told = true, doubt = state IN ('sending', 'unclear') WHERE tries > 0;
 
 -- Why a second payment or refund is right, or what went wrong: append-only. It holds
 -- for the part as it stood then; another amount or state isn't explained by it.

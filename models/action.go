@@ -88,11 +88,15 @@ type Action struct {
 	NotBefore time.Time
 	Due       time.Time
 	Tries     int
-	Round     int // tries before somebody had it tried again
+	// Told: somebody outside may have got it. A try that reached nobody tells nobody.
+	Told      bool
+	Doubt     bool // a try may have had its effect, and nobody knows
+	Round     int  // tries before somebody had it tried again
 	Error     string
 	Receipt   string
-	Withdrew  int64 // ledger entry that withdrew it, 0: none
-	Instead   int64 // action that took its place when two orders became one, 0: none
+	SettledBy string // name of whoever ticked it off or settled it
+	Withdrew  int64  // ledger entry that withdrew it, 0: none
+	Instead   int64  // action that took its place when two orders became one, 0: none
 	Planned   time.Time
 	Sent      time.Time
 	Done      time.Time

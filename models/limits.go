@@ -80,7 +80,9 @@ func (a Actor) MayReject(r Request) (ok bool, why string) {
 	switch {
 	case !a.Sees(r.ShopID):
 		return false, "error.request_unknown"
-	case r.Kind == RequestLive || a.StaffID == 0 || !a.May(ActionsDecide):
+	case r.Kind == RequestLive:
+		return false, "error.request_of_policies"
+	case a.StaffID == 0 || !a.May(ActionsDecide):
 		return false, "error.may_not_decide"
 	case r.By == a.ID():
 		return false, "error.own_request"

@@ -195,7 +195,7 @@ func (a Action) Heard() bool {
 	case ActionSending, ActionDone, ActionFailed, ActionUnclear:
 		return true
 	}
-	return a.Tries > 0 || !a.Sent.IsZero()
+	return a.Told
 }
 
 // stages gathers the actions of a kind by stage, the stages in the order in which

@@ -60,7 +60,7 @@ const ReportedFailed = "note.reported_failed"
 func (g Gate) Unreleasable(a Action) (why string, facts []string) {
 	axis, ended := g.Order.Withdraws()
 	switch {
-	case a.State == ActionWithdrawn && (!a.Sent.IsZero() || a.Tries > 0):
+	case a.State == ActionWithdrawn && a.Told:
 		return "error.action_was_sent", nil
 	case a.State == ActionWithdrawn && ended, a.State == ActionFailed && a.Kind.HighRisk() && ended:
 		return "error.still_ended." + string(axis), nil
@@ -102,12 +102,20 @@ func (a Action) here() bool {
 // acted on it: it doesn't cover goods that come later.
 func (a Action) Left() bool {
 	switch a.State {
-	case ActionSending, ActionDone, ActionUnclear, ActionFailed, ActionWatched:
+	case ActionSending, ActionDone, ActionUnclear, ActionWatched:
 		return true
+	case ActionPlanned, ActionWaiting, ActionFailed:
+		return a.Told
 	case ActionNotNeeded:
 		return a.Why == string(ShippedAlready) || a.Why == string(ImportedQuietly)
 	}
 	return false
+}
+
+// stillGoes tells whether an instruction goes out yet, by itself or when people have it
+// tried again, and then is about everything that its bytes say.
+func (a Action) stillGoes() bool {
+	return a.State == ActionPlanned || a.State == ActionWaiting || a.State == ActionFailed && !a.Doubt
 }
 
 // Uncovered counts the goods that come on top of what the order's instructions cover,
@@ -121,12 +129,18 @@ func Uncovered(before, after Order, instructions []Action) int {
 		return 0
 	}
 	was, is := before.Items, after.Items
-	more := max(0, is.Ordered-was.Ordered) + max(0, was.Shipped-is.Shipped)
+	more := max(0, is.Ordered-was.Ordered)
+	if !instructions[whole].stillGoes() {
+		more += max(0, was.Shipped-is.Shipped) // their parcel was called back
+	}
 	if more > 0 {
 		return more
 	}
-	if after.Refunded > before.Refunded {
-		return 0 // goods that came back are taken out too: a person sees the refund
+	// What came back is taken out of the order too, and nobody says which goods those are.
+	// Only where none can have come back they are goods that nobody got yet; else whoever
+	// releases sees both.
+	if after.Refunded > before.Refunded || is.Shipped > 0 || was.Shipped > 0 || is.CameBack > 0 || is.Returning > 0 {
+		return 0
 	}
 	return -(max(0, was.Ordered-is.Ordered) + max(0, is.Removed-was.Removed))
 }

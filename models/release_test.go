@@ -139,7 +139,7 @@ func TestWhatCanBeReleased(t *testing.T) {
 		"not what nobody can tell":          {action: func(a *Action) { a.State = ActionUnclear }, want: "error.action_not_waiting"},
 		"what was called back":              {action: func(a *Action) { a.State = ActionWithdrawn }},
 		"not what is still called back":     {order: cancelled, action: func(a *Action) { a.State = ActionWithdrawn }, want: "error.still_ended.cancellation"},
-		"not what was sent and called back": {action: func(a *Action) { a.State, a.Sent = ActionWithdrawn, midday }, want: "error.action_was_sent"},
+		"not what was sent and called back": {action: func(a *Action) { a.State, a.Told = ActionWithdrawn, true }, want: "error.action_was_sent"},
 		"what didn't happen":                {action: func(a *Action) { a.State, a.Error = ActionFailed, ReportedFailed }},
 		"not what didn't happen, and ended": {order: cancelled, action: func(a *Action) { a.State, a.Error = ActionFailed, ReportedFailed }, want: "error.still_ended.cancellation"},
 		"not what one person may try again": {action: func(a *Action) { a.State, a.Error = ActionFailed, "422" }, want: "error.retry_instead"},
@@ -222,13 +222,22 @@ func TestGoodsThatNoInstructionCovers(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	left := map[ActionState]bool{ActionSending: true, ActionDone: true, ActionUnclear: true, ActionFailed: true, ActionWatched: true}
+	left := map[ActionState]bool{ActionSending: true, ActionDone: true, ActionUnclear: true, ActionWatched: true}
+	told := map[ActionState]bool{ActionPlanned: true, ActionWaiting: true, ActionFailed: true}
 	for _, s := range ActionStates {
 		for _, why := range append([]NotNeeded{""}, NotNeededs...) {
 			want := left[s] || s == ActionNotNeeded && (why == ShippedAlready || why == ImportedQuietly)
 			got := Uncovered(paidOrder(items(2, 0, 0)), paidOrder(items(3, 0, 0)), []Action{{Stage: WholeOrder, State: s, Why: string(why)}}) == 1
 			if got != want {
 				t.Errorf("%s %s: %t", s, why, got)
+			}
+			fixed := Action{Stage: WholeOrder, State: s, Why: string(why), Told: true}
+			if n := Uncovered(paidOrder(items(2, 0, 0)), paidOrder(items(3, 0, 0)), []Action{fixed}); (n == 1) != (want || told[s]) {
+				t.Errorf("%s %s, somebody has its bytes: %d", s, why, n)
+			}
+			// What still goes covers a parcel that was called back, by itself.
+			if n := Uncovered(paidOrder(items(2, 0, 2)), paidOrder(items(2, 0, 0)), []Action{fixed}); (n == 2) != want {
+				t.Errorf("%s %s, a parcel was called back: %d", s, why, n)
 			}
 		}
 	}

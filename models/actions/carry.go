@@ -65,7 +65,10 @@ func (s *Actions) carry(ctx context.Context, id int64) error {
 type claim struct {
 	id, order int64
 	try       int
-	round     int // tries before somebody had it tried again
+	round     int  // tries before somebody had it tried again
+	told      bool // somebody may have got it by a try before this one
+	doubt     bool // one of those may have had its effect
+	began     time.Time
 	// read are the connections that have to be read before it can be claimed, since is
 	// when that begins.
 	read  []int64
@@ -85,7 +88,10 @@ func (s *Actions) claim(ctx context.Context, id int64, before claim) (claim, err
 	var out claim
 	var err error
 	for range claimTries {
+		// By the clock on the wall: the other one stands still while this machine does.
+		began := time.Now().Round(0)
 		if out, err = s.tryClaim(ctx, id, before); models.CodeOf(err) != models.Conflict {
+			out.began = began
 			break
 		}
 	}
@@ -99,6 +105,9 @@ func (s *Actions) tryClaim(ctx context.Context, id int64, before claim) (claim, 
 		a, err := tx.Action(ctx, id)
 		if err != nil || !a.State.Open() {
 			return err
+		}
+		if a.Instead != 0 {
+			return s.yield(ctx, tx, id)
 		}
 		seen, err := tx.Order(ctx, a.OrderID)
 		if err != nil {
@@ -123,17 +132,30 @@ func (s *Actions) tryClaim(ctx context.Context, id int64, before claim) (claim, 
 		if asked := len(before.read) > 0; asked && load.Tries != before.try || !asked && !load.Due {
 			return nil // somebody else has it, or had it
 		}
-		out.order, out.try, out.round = order.ID, load.Tries, load.Round
+		out.order, out.try, out.round, out.told, out.doubt = order.ID, load.Tries, load.Round, load.Told, load.Doubt
 		return s.judge(ctx, tx, load, order, apis, before, &out)
 	})
 	return out, err
+}
+
+// yield ends an action that stayed with an order that became part of another one, where
+// another action took its place.
+func (s *Actions) yield(ctx context.Context, tx *store.Tx, id int64) error {
+	load, err := tx.LockAction(ctx, id)
+	if err != nil || !load.State.Open() {
+		return err
+	}
+	if load.State == models.ActionSending {
+		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Doubt: true, Error: "note.order_merged"}, "")
+	}
+	return tx.ForgoAction(ctx, id, models.MergedAway)
 }
 
 // judge decides what becomes of an action that is locked together with its order.
 func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, order models.Order, apis map[int64]models.APIState, before claim, out *claim) error {
 	again := load.State == models.ActionSending
 	if again && !load.Idempotent {
-		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.no_answer_stored"}, "")
+		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Doubt: true, Error: "note.no_answer_stored"}, "")
 	}
 	destination, err := tx.Destination(ctx, order.ShopID, load.Kind)
 	if err != nil {
@@ -141,9 +163,11 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 	}
 	if again && (destination.Mode != models.ByHTTP || destination.URL != load.URL || !destination.Idempotent) {
 		// Whoever gets it now knows nothing of the tries before.
-		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.destination_gone"}, "")
+		return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Doubt: true, Error: "note.destination_gone"}, "")
 	}
-	if destination.Mode == models.Watch {
+	// What was on a list of work may have been done there, wherever it would go now.
+	byHand := destination.Mode == models.ByHand || load.Listed
+	if destination.Mode == models.Watch && !byHand {
 		return tx.RestAction(ctx, load.ID, models.ActionWatched)
 	}
 	around, err := tx.Surroundings(ctx, order)
@@ -154,10 +178,10 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 	if why := models.Unmet(gate.Conditions(load.Action)); why != "" {
 		if again && why == "not_expired" {
 			// It was begun so long ago that its sender's memory of the key may be gone.
-			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.no_answer_stored"}, "")
+			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Doubt: true, Error: "note.no_answer_stored"}, "")
 		}
 		if _, ended := order.Withdraws(); again && ended && load.Kind.HighRisk() {
-			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Error: "note.order_ended"}, "")
+			return s.end(ctx, tx, load, store.Ending{State: models.ActionUnclear, Doubt: true, Error: "note.order_ended"}, "")
 		}
 		state := load.State
 		if state == models.ActionPlanned {
@@ -169,7 +193,7 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 		}
 		return tx.PostponeAction(ctx, load.ID, state, why, patience(load.Action, why, tx.Now))
 	}
-	if destination.Mode == models.ByHand {
+	if byHand {
 		return tx.RestAction(ctx, load.ID, models.ActionManual)
 	}
 	out.destination = destination
@@ -177,7 +201,7 @@ func (s *Actions) judge(ctx context.Context, tx *store.Tx, load store.Load, orde
 		return err
 	}
 	body := load.Body
-	if body == nil {
+	if body == nil || !load.Told {
 		if body, err = s.body(load.Action, order, around, gate); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (s *Actions) Settle(ctx context.Context, actor models.Actor, id int64, r Re
 		if err := may(actor, load.State); err != nil {
 			return err
 		}
-		changed, err := s.report(ctx, tx, load, r)
+		changed, err := s.report(ctx, tx, load, r, actor.Name)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func may(actor models.Actor, state models.ActionState) error {
 
 // report applies a receipt to an action that is locked. It tells whether that changed
 // anything.
-func (s *Actions) report(ctx context.Context, tx *store.Tx, load store.Load, r Receipt) (bool, error) {
+func (s *Actions) report(ctx context.Context, tx *store.Tx, load store.Load, r Receipt, by string) (bool, error) {
 	happened := r.Outcome == Happened
 	switch load.State {
 	case models.ActionWaiting:
@@ -110,9 +110,9 @@ func (s *Actions) report(ctx context.Context, tx *store.Tx, load store.Load, r R
 	default:
 		return false, models.Fail(models.Conflict, "error.action_not_sent")
 	}
-	e := store.Ending{State: models.ActionDone, Receipt: r.Receipt}
+	e := store.Ending{State: models.ActionDone, Receipt: r.Receipt, By: by}
 	if !happened {
-		e = store.Ending{State: models.ActionFailed, Error: models.ReportedFailed}
+		e = store.Ending{State: models.ActionFailed, Error: models.ReportedFailed, By: by}
 	}
 	return true, s.end(ctx, tx, load, e, "receipt")
 }

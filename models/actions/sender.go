@@ -35,12 +35,16 @@ type parcel struct {
 	secret []byte
 	body   []byte
 	at     time.Time
+	// until is when a call may begin at the latest, by the clock on the wall: later,
+	// others may have taken it over.
+	until time.Time
 }
 
 // An answer says what a call to a destination came to.
 type answer struct {
 	done    bool
-	refused bool // a clear no: sending it again changes nothing
+	refused bool // a no: sending it again changes nothing
+	unsure  bool // … that may mean that it was done before
 	reached bool // something may have come of it
 	silent  bool // no answer came at all
 	after   time.Duration
@@ -103,11 +107,12 @@ func (s sender) post(ctx context.Context, p parcel) answer {
 	defer cancel()
 	reached := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(p.body))
+	// Without GetBody: or Go itself would send it again, because it has an Idempotency-Key.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), &timely{Reader: bytes.NewReader(p.body), until: p.until})
 	if err != nil {
 		return answer{refused: true, err: "note.address_unreadable"}
 	}
-	req.GetBody = nil // or Go itself would send it again, because it has an Idempotency-Key
+	req.ContentLength = int64(len(p.body))
 	stamp := strconv.FormatInt(p.at.Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Counterfoil")
@@ -119,6 +124,8 @@ func (s sender) post(ctx context.Context, p parcel) answer {
 	switch {
 	case errors.Is(err, errInner):
 		return answer{refused: true, err: "note.address_refused"}
+	case errors.Is(err, errLate):
+		return answer{silent: true, err: "note.too_late"}
 	case err != nil:
 		return answer{reached: reached, silent: true, err: reason(err)}
 	}
@@ -126,6 +133,30 @@ func (s sender) post(ctx context.Context, p parcel) answer {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // the status decides, whatever becomes of the rest
 	return judged(res, text)
 }
+
+// errLate ends a call whose time was over before its body went out: whoever got its head
+// has nothing to do.
+var errLate = errors.New("too late to begin")
+
+// A timely body can be read only until its time is over.
+type timely struct {
+	*bytes.Reader
+	until time.Time
+}
+
+func (t *timely) Read(b []byte) (int, error) {
+	if !t.until.IsZero() && t.Size() == int64(t.Len()) && time.Now().Round(0).After(t.until) {
+		return 0, errLate
+	}
+	return t.Reader.Read(b)
+}
+
+// WriteTo would have the body written past Read.
+func (t *timely) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{t})
+}
+
+func (t *timely) Close() error { return nil }
 
 // judged reads an answer. Whoever is too busy or too slow to answer says so by 429;
 // after other failures something may have come of the call.
@@ -138,7 +169,8 @@ func judged(res *http.Response, text []byte) answer {
 		a.reached = false
 	case code >= 500 || code == http.StatusRequestTimeout:
 	default:
-		a.refused = true
+		// "See there" and "it exists already" are also said of what was done.
+		a.refused, a.unsure = true, slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusConflict}, code)
 	}
 	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		a.after = time.Duration(min(seconds, int(longestAfter/time.Second))) * time.Second

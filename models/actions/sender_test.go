@@ -137,6 +137,8 @@ func TestWhatAnswersMean(t *testing.T) {
 		"nothing":            {status(204, ``), models.ActionDone, models.ActionDone, ""},
 		"a long answer":      {status(200, `{"receipt": "`+strings.Repeat("x", 1<<20)+`"}`), models.ActionDone, models.ActionDone, ""},
 		"no":                 {status(422, `{"why": "no"}`), models.ActionFailed, models.ActionFailed, ""},
+		"see there":          {status(303, ``, "Location", "/done"), models.ActionFailed, models.ActionUnclear, ""},
+		"exists already":     {status(409, ``), models.ActionFailed, models.ActionUnclear, ""},
 		"elsewhere":          {status(307, ``, "Location", "/elsewhere"), models.ActionFailed, models.ActionFailed, ""},
 		"too many":           {status(429, ``), models.ActionWaiting, models.ActionWaiting, ""},
 		"a fault":            {status(500, ``), models.ActionSending, models.ActionUnclear, ""},
@@ -149,7 +151,7 @@ func TestWhatAnswersMean(t *testing.T) {
 				b := newBox(t, c.answer)
 				s := newSender()
 				a := s.post(t.Context(), b.parcel(func(p *parcel) { p.once = !idempotent }))
-				e := ending(a, idempotent, 1)
+				e := ending(a, idempotent, false, 1)
 				want := c.once
 				if idempotent {
 					want = c.idempotent
@@ -160,7 +162,7 @@ func TestWhatAnswersMean(t *testing.T) {
 				if name == "away" && e.After < 7*time.Second {
 					t.Errorf("comes again after %s", e.After)
 				}
-				if last := ending(a, idempotent, maxTries); last.State.Open() {
+				if last := ending(a, idempotent, false, maxTries); last.State.Open() {
 					t.Errorf("the last try leaves it %s", last.State)
 				}
 			}
@@ -201,14 +203,14 @@ func TestWhatNeverLeft(t *testing.T) {
 	for _, address := range []string{free, "http://no-such-host.invalid/"} {
 		p := parcel{key: "7", url: address, hosts: []string{"127.0.0.1", "no-such-host.invalid"}, once: true}
 		a := newSender().post(t.Context(), p)
-		if a.reached || a.refused || ending(a, false, 1).State != models.ActionWaiting || ending(a, false, maxTries).State != models.ActionFailed {
+		if a.reached || a.refused || ending(a, false, false, 1).State != models.ActionWaiting || ending(a, false, false, maxTries).State != models.ActionFailed {
 			t.Errorf("%s: %+v", address, a)
 		}
 	}
 	slow := newBox(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if a := newSender().post(ctx, slow.parcel(nil)); !a.reached || !a.silent || ending(a, false, 1).State != models.ActionUnclear {
+	if a := newSender().post(ctx, slow.parcel(nil)); !a.reached || !a.silent || ending(a, false, false, 1).State != models.ActionUnclear {
 		t.Errorf("no answer: %+v", a)
 	}
 }

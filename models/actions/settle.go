@@ -29,15 +29,19 @@ func backoff(try int) time.Duration {
 }
 
 // ending says how an action goes on after a try. What may have had its effect is sent
-// again only where the same key twice has one effect.
-func ending(a answer, idempotent bool, try int) store.Ending {
+// again only where the same key twice has one effect; doubt is that of the tries before,
+// which no later one takes away.
+func ending(a answer, idempotent, doubt bool, try int) store.Ending {
 	e := store.Ending{Error: a.err, Receipt: a.receipt, After: max(backoff(try), min(a.after, longestAfter))}
+	e.Doubt = doubt || a.reached && (!a.refused || a.unsure && !idempotent)
 	switch {
 	case a.done:
 		return store.Ending{State: models.ActionDone, Receipt: a.receipt}
-	case a.refused:
+	case a.refused && !e.Doubt:
 		e.State = models.ActionFailed
-	case !a.reached:
+	case a.refused:
+		e.State = models.ActionUnclear
+	case !e.Doubt:
 		e.State = models.ActionWaiting
 	case !idempotent:
 		e.State = models.ActionUnclear
@@ -57,7 +61,7 @@ func ending(a answer, idempotent bool, try int) store.Ending {
 func (s *Actions) send(ctx context.Context, c claim) error {
 	ctx = context.WithoutCancel(ctx)
 	a := s.sender.post(ctx, parcel{key: key(c.id), url: c.destination.URL, hosts: c.destination.Hosts, once: !c.destination.Idempotent,
-		secret: c.secret, body: c.body, at: s.Store.Now()})
+		secret: c.secret, body: c.body, at: s.Store.Now(), until: c.began.Add(lease - callTime)})
 	return s.settle(ctx, c, a)
 }
 
@@ -79,9 +83,11 @@ func (s *Actions) settle(ctx context.Context, c claim, a answer) error {
 			if load.State == models.ActionDone || !a.done && !stands {
 				return nil // a success settles whatever stands; a failure only its own try
 			}
-			return s.end(ctx, tx, load, ending(a, c.destination.Idempotent, c.try-c.round), "sent")
+			e := ending(a, c.destination.Idempotent, c.doubt, c.try-c.round)
+			e.Untold = !c.told && !a.reached && (a.silent || a.refused)
+			return s.end(ctx, tx, load, e, "sent")
 		})
-		if !store.Down(err) || try == settleTries {
+		if err == nil || models.CodeOf(err) == models.NotFound || try == settleTries {
 			return err
 		}
 		<-time.After(settlePause << try)
@@ -95,6 +101,9 @@ func (s *Actions) end(ctx context.Context, tx *store.Tx, load store.Load, e stor
 		return err // what never failed has no case
 	}
 	order, err := tx.Order(ctx, load.OrderID)
+	if err == nil && order.MergedInto != 0 {
+		order, err = tx.Order(ctx, order.MergedInto)
+	}
 	if err != nil {
 		return err
 	}

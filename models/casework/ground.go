@@ -112,6 +112,9 @@ const againPerDay = 2
 func (g *ground) fits(ctx context.Context, tx *store.Tx, actor models.Actor, q *models.Request) error {
 	a := g.action
 	if a != nil {
+		if a.Instead != 0 {
+			return merged(*a)
+		}
 		q.ActionID, q.ActionKind = a.ID, a.Kind
 	}
 	switch {
@@ -143,6 +146,11 @@ func (g *ground) fits(ctx context.Context, tx *store.Tx, actor models.Actor, q *
 		return g.replaceable()
 	}
 	return invalid("kind", "error.word")
+}
+
+// merged refuses an action that stayed with an order that became part of another one.
+func merged(a models.Action) error {
+	return models.Fail(models.Conflict, "error.action_merged", a.Instead)
 }
 
 // releasable tells whether people's decision is what the action waits for. What was

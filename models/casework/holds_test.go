@@ -32,6 +32,12 @@ func newFloor(t *testing.T) *floor {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	for _, who := range []models.Actor{support, other, lead, manager, admin, auditor, second, third, foreign, manager2} {
+		if _, err := s.SQL().ExecContext(t.Context(), `INSERT INTO staff (id, email, name, role, lead, password) OVERRIDING SYSTEM VALUE VALUES ($1, lower($2) || '@shop.example', $2, $3, $4, 'x')`,
+			who.StaffID, who.Name, who.Role, who.Lead); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.Holds = &casework.Holds{Store: s, Log: slog.New(slog.DiscardHandler)}
 	err = s.Tx(t.Context(), func(tx *store.Tx) (err error) {
 		for i, slug := range []string{"hk", "tw"} {

@@ -6,11 +6,9 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"counterfoil/models"
 	"counterfoil/models/actions"
-	"counterfoil/models/ledger"
 	"counterfoil/models/seal"
 	"counterfoil/models/store"
 )
@@ -55,15 +53,17 @@ func (s *Lives) Propose(ctx context.Context, actor models.Actor, p LiveProposal)
 		if p.Mode == models.ByHTTP && p.Secret == "" && now.Secret == nil {
 			return &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"secret": "error.live_secret_missing"}}
 		}
-		if err := expireIn(ctx, tx, shop); err != nil {
-			return err
-		}
-		open, err := tx.OpenLives(ctx, shop, tx.Now)
+		open, err := tx.OpenRequest(ctx, store.LiveSubject(shop, p.Kind))
 		if err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(open, func(l models.Live) bool { return l.ActionKind == p.Kind }); i >= 0 {
-			return models.Fail(models.Conflict, "error.live_open", open[i].ByName, open[i].At)
+		if open.ID != 0 {
+			if tx.Now.Before(open.Expires) {
+				return models.Fail(models.Conflict, "error.live_open", open.ByName, open.At)
+			}
+			if err := expire(ctx, tx, open); err != nil {
+				return err
+			}
 		}
 		n := store.NewLive{Shop: shop, Kind: p.Kind, Reason: p.Reason, Seen: p.Seen, Actor: actor,
 			Terms: models.LiveTerms{Mode: p.Mode, URL: p.URL, Idempotent: p.Idempotent, Hosts: p.Hosts, NewSecret: p.Secret != ""}}
@@ -73,8 +73,8 @@ func (s *Lives) Propose(ctx context.Context, actor models.Actor, p LiveProposal)
 		if id, err = tx.InsertLive(ctx, n); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, actor.ID(), "live.propose", fmt.Sprintf("live:%d:%s", shop, p.Kind), "", fmt.Sprintf("request %d mode=%s url=%s idempotent=%t hosts=%s new_secret=%t",
-			id, p.Mode, p.URL, p.Idempotent, strings.Join(p.Hosts, ","), p.Secret != ""))
+		return tx.Audit(ctx, actor.ID(), "request.propose", requestSubject(id), "", fmt.Sprintf("live %s mode=%s url=%s idempotent=%t hosts=%s new_secret=%t",
+			store.LiveSubject(shop, p.Kind), p.Mode, p.URL, p.Idempotent, strings.Join(p.Hosts, ","), p.Secret != ""))
 	})
 	return id, err
 }
@@ -125,10 +125,10 @@ func (s *Lives) Approve(ctx context.Context, actor models.Actor, id int64) (mode
 		if secret != nil {
 			next.Secret = secret
 		}
-		if err := tx.ApproveLive(ctx, l, actor); err != nil {
+		if err := tx.Approve(ctx, l.Request, models.Approval{By: actor.ID(), Name: actor.Name, Role: actor.Role}); err != nil {
 			return err
 		}
-		if err := closeLive(ctx, tx, l, models.RequestApplied, actor, ""); err != nil {
+		if err := end(ctx, tx, actor.ID(), l.Request, store.Decision{State: models.RequestApplied, By: actor.ID(), Name: actor.Name}, "request.approve"); err != nil {
 			return err
 		}
 		return actions.Apply(ctx, tx, actor.ID(), l.ShopID, before, next)
@@ -142,7 +142,7 @@ func (s *Lives) Reject(ctx context.Context, actor models.Actor, id int64, note s
 		return models.Live{}, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.hold_reason"}}
 	}
 	return s.decide(ctx, actor, id, func(tx *store.Tx, l models.Live, _ []byte) error {
-		return closeLive(ctx, tx, l, models.RequestRejected, actor, note)
+		return end(ctx, tx, actor.ID(), l.Request, store.Decision{State: models.RequestRejected, By: actor.ID(), Name: actor.Name, Note: note}, "request.reject")
 	})
 }
 
@@ -158,10 +158,17 @@ func (s *Lives) decide(ctx context.Context, actor models.Actor, id int64, do fun
 		case !l.Agrees(actor):
 			return nil, models.Fail(models.Forbidden, "error.live_side."+string(l.OtherSide()))
 		}
-		if err := do(tx, l, secret); err != errStale {
+		here, err := stillHere(ctx, tx, l.Request)
+		if err != nil {
 			return nil, err
 		}
-		return errStale, closeLive(ctx, tx, l, models.RequestStale, models.Actor{}, "")
+		if here {
+			if err := do(tx, l, secret); err != errStale {
+				return nil, err
+			}
+			return errStale, stale(ctx, tx, l.Request)
+		}
+		return models.Fail(models.Conflict, "error.proposer_gone"), stale(ctx, tx, l.Request)
 	})
 }
 
@@ -192,7 +199,7 @@ func (s *Lives) locked(ctx context.Context, actor models.Actor, id int64, do fun
 		}
 		if !l.Expires.After(tx.Now) {
 			refused = models.Fail(models.Conflict, "error.live_expired")
-			return closeLive(ctx, tx, l, models.RequestExpired, models.Actor{}, "")
+			return expire(ctx, tx, l.Request)
 		}
 		refused, err = do(tx, l, secret)
 		return err
@@ -209,7 +216,7 @@ func (s *Lives) Withdraw(ctx context.Context, actor models.Actor, id int64) (mod
 		if l.By != actor.ID() {
 			return nil, models.Fail(models.Forbidden, "error.live_not_own")
 		}
-		return nil, closeLive(ctx, tx, l, models.RequestWithdrawn, actor, "")
+		return nil, end(ctx, tx, actor.ID(), l.Request, store.Decision{State: models.RequestWithdrawn, By: actor.ID(), Name: actor.Name}, "request.withdraw")
 	})
 }
 
@@ -236,81 +243,4 @@ func (s *Lives) Stop(ctx context.Context, actor models.Actor, slug string, kind 
 		}
 		return actions.Apply(ctx, tx, actor.ID(), shop, before, store.DestinationRow{Destination: models.Destination{Kind: kind, Mode: models.Watch}, Secret: before.Secret})
 	})
-}
-
-// closeLive ends a request that is locked, together with its shop. Nobody's name
-// stands for the console's.
-func closeLive(ctx context.Context, tx *store.Tx, l models.Live, state models.RequestState, actor models.Actor, note string) error {
-	by, name := actor.ID(), actor.Name
-	if actor.Role == "" {
-		by, name = ledger.Console, ""
-	}
-	if err := tx.CloseLive(ctx, l.ID, state, by, name, note); err != nil {
-		return err
-	}
-	return tx.Audit(ctx, by, "live."+string(state), l.Subject, fmt.Sprintf("request %d %s", l.ID, l.State), string(state))
-}
-
-// expireIn ends what nobody decided in time in a shop that is locked.
-func expireIn(ctx context.Context, tx *store.Tx, shop int64) error {
-	over, err := tx.LivesOver(ctx, tx.Now)
-	if err != nil {
-		return err
-	}
-	for _, l := range over {
-		if l.ShopID != shop {
-			continue
-		}
-		l, _, err := tx.LockLive(ctx, l.ID)
-		if err != nil {
-			return err
-		}
-		if l.State != models.RequestProposed {
-			continue
-		}
-		if err := closeLive(ctx, tx, l, models.RequestExpired, models.Actor{}, ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expireEvery is how late a request may be called expired; nobody can decide on it
-// from its last second on.
-const expireEvery = time.Minute
-
-// Expires ends what nobody decided in time, until the context ends.
-func (s *Lives) Expires(ctx context.Context) {
-	tick := time.NewTicker(expireEvery)
-	defer tick.Stop()
-	for {
-		if err := s.Expire(ctx); err != nil && ctx.Err() == nil && !store.Down(err) {
-			s.Log.Error("requests not expired", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// Expire ends what nobody decided in time. Several processes may call it at once.
-func (s *Lives) Expire(ctx context.Context) error {
-	over, err := s.Store.LivesOver(ctx, s.Store.Now())
-	if err != nil {
-		return err
-	}
-	for _, l := range over {
-		err := s.Store.Tx(ctx, func(tx *store.Tx) error {
-			if _, err := tx.LockShop(ctx, l.Shop); err != nil {
-				return err
-			}
-			return expireIn(ctx, tx, l.ShopID)
-		})
-		if err != nil {
-			return fmt.Errorf("casework: expire request %d: %w", l.ID, err)
-		}
-	}
-	return nil
 }

@@ -223,7 +223,7 @@ func TestWhatWasChangedMeanwhileIsOver(t *testing.T) {
 	f.now = f.now.Add(models.LiveFor)
 	f.propose(s, admin, f.wish())
 	f.now = f.now.Add(models.LiveFor)
-	if err := s.Expire(t.Context()); err != nil {
+	if err := (&casework.Requests{Store: s.Store, Log: s.Log}).Expire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var open int
@@ -284,7 +284,7 @@ func TestWithdrawingAndStopping(t *testing.T) {
 	}
 	var verbs string
 	f.scan(&verbs, `SELECT string_agg(DISTINCT verb, ' ' ORDER BY verb) FROM audit`)
-	if verbs != "destination.set live.applied live.propose live.withdrawn" {
+	if verbs != "destination.set request.approve request.propose request.withdraw" {
 		t.Errorf("audited are %s", verbs)
 	}
 }
@@ -353,7 +353,7 @@ func TestRulesAreSavedByManagersWhoSawThem(t *testing.T) {
 		}
 	}
 	now := read(auditor)
-	if now.Rules.Version() != off.Version() || len(now.Changes) != 1 || now.SavedBy != manager.ID() || now.Saved.IsZero() {
+	if now.Rules.Version() != off.Version() || len(now.Changes) != 1 || now.SavedBy != manager.Name || now.Saved.IsZero() {
 		t.Errorf("%+v", now)
 	}
 	if other, err := p.File(t.Context(), manager, "tw"); err != nil || other.Rules.Version() != seen.Rules.Version() {

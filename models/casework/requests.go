@@ -149,9 +149,18 @@ func (s *Requests) Decide(ctx context.Context, actor models.Actor, id int64, yes
 			err = end(ctx, tx, actor.ID(), q, store.Decision{State: models.RequestRejected, By: actor.ID(), Name: actor.Name, Note: note}, "request.reject")
 		case g.seen() != q.Seen:
 			late = models.Fail(models.Conflict, "error.request_stale")
-			err = end(ctx, tx, ledger.Console, q, store.Decision{State: models.RequestStale, By: ledger.Console}, "request.stale")
+			err = stale(ctx, tx, q)
 		default:
-			err = s.approve(ctx, tx, g, actor, q, note)
+			var here bool
+			if here, err = stillHere(ctx, tx, q); err != nil {
+				return err
+			}
+			if here {
+				err = s.approve(ctx, tx, g, actor, q, note)
+			} else {
+				late = models.Fail(models.Conflict, "error.proposer_gone")
+				err = stale(ctx, tx, q)
+			}
 		}
 		if err != nil {
 			return err
@@ -198,6 +207,8 @@ func (s *Requests) Withdraw(ctx context.Context, actor models.Actor, id int64) e
 		switch {
 		case err != nil:
 			return err
+		case q.Kind == models.RequestLive:
+			return models.Fail(models.Forbidden, "error.request_of_policies")
 		case q.By != actor.ID() || !actor.May(models.ActionsRequest):
 			return models.Fail(models.Forbidden, "error.not_your_request")
 		case q.State != models.RequestProposed:
@@ -222,6 +233,8 @@ func (s *Requests) Retry(ctx context.Context, actor models.Actor, action int64, 
 		}
 		axis, ended := g.order.Withdraws()
 		switch a := g.action; {
+		case a.Instead != 0:
+			return merged(*a)
 		case a.State != models.ActionFailed:
 			return models.Fail(models.Conflict, "error.action_not_failed")
 		case a.Kind.HighRisk() && a.Error == models.ReportedFailed:
@@ -280,6 +293,20 @@ func (s *Requests) Expire(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stillHere tells whether whoever asked works here as when they did: what somebody asked
+// for who doesn't is nobody's wish any more.
+func stillHere(ctx context.Context, tx *store.Tx, q models.Request) (bool, error) {
+	id, err := strconv.ParseInt(strings.TrimPrefix(q.By, "staff:"), 10, 64)
+	if err != nil {
+		return true, nil // no person asked
+	}
+	return tx.WorksHere(ctx, id, q.ByRole)
+}
+
+func stale(ctx context.Context, tx *store.Tx, q models.Request) error {
+	return end(ctx, tx, ledger.Console, q, store.Decision{State: models.RequestStale, By: ledger.Console}, "request.stale")
 }
 
 func expire(ctx context.Context, tx *store.Tx, q models.Request) error {

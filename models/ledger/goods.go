@@ -16,6 +16,11 @@ func followGoods(ctx context.Context, tx *store.Tx, before, after models.Order, 
 	if before.Items == after.Items {
 		return nil, nil
 	}
+	if before.Items.Ordered != after.Items.Ordered || before.Items.Removed != after.Items.Removed {
+		if err := tx.LapseReleases(ctx, after.ID); err != nil {
+			return nil, err
+		}
+	}
 	instructions, err := tx.Instructions(ctx, after.ID)
 	if err != nil {
 		return nil, err

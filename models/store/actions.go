@@ -28,6 +28,9 @@ type actionRow struct {
 	NotBefore  *time.Time
 	DueAt      *time.Time
 	Tries      int
+	Told       bool
+	Doubt      bool
+	SettledBy  string
 	Error      string
 	Receipt    string
 	WithdrewID *int64
@@ -50,7 +53,7 @@ type actionRow struct {
 const actionColumns = `
 SELECT a.id, a.order_id, COALESCE(NULLIF(o.number, ''), o.platform_ref) AS order_name, a.shop_id, s.slug AS shop, a.kind, a.stage, a.occasion, a.state, a.why,
        a.entry_id, a.official, a.person, a.released_at, a.not_before, a.due_at, a.tries, a.error, a.receipt, a.withdrew_id, a.instead_id,
-       a.planned_at, a.sent_at, a.done_at, a.released_entry, a.released_case, a.request_id, a.pieces, a.repeats_id, a.round,
+       a.planned_at, a.told, a.doubt, a.settled_by, a.sent_at, a.done_at, a.released_entry, a.released_case, a.request_id, a.pieces, a.repeats_id, a.round,
        a.retried_at, a.retried_by, a.retry_reason
 FROM actions a JOIN orders o ON o.id = a.order_id JOIN shops s ON s.id = a.shop_id`
 
@@ -63,7 +66,7 @@ func (r actionRow) action() models.Action {
 	}
 	return models.Action{ID: r.ID, OrderID: r.OrderID, OrderName: r.OrderName, ShopID: r.ShopID, Shop: r.Shop, Kind: r.Kind, Stage: r.Stage,
 		Occasion: r.Occasion, State: r.State, Why: r.Why, Entry: some(r.EntryID), Official: r.Official, Person: r.Person, Released: utc(r.ReleasedAt),
-		NotBefore: utc(r.NotBefore), Due: utc(r.DueAt), Tries: r.Tries, Error: r.Error, Receipt: r.Receipt, Withdrew: some(r.WithdrewID),
+		NotBefore: utc(r.NotBefore), Due: utc(r.DueAt), Tries: r.Tries, Told: r.Told, Doubt: r.Doubt, SettledBy: r.SettledBy, Error: r.Error, Receipt: r.Receipt, Withdrew: some(r.WithdrewID),
 		Instead: some(r.InsteadID), Planned: r.PlannedAt.UTC(), Sent: utc(r.SentAt), Done: utc(r.DoneAt),
 		ReleasedEntry: r.ReleasedEntry, ReleasedCase: r.ReleasedCase, Request: some(r.RequestID), Pieces: r.Pieces, Repeats: some(r.RepeatsID), Round: r.Round,
 		Retried: utc(r.RetriedAt), RetriedBy: r.RetriedBy, RetryReason: r.RetryReason}
@@ -242,7 +245,8 @@ WHERE order_id = ? AND (state IN ('planned', 'waiting') OR state = 'manual' AND 
 
 // MergeActions gives the actions of a shell to the order that it became part of. Where
 // both have one of a kind and stage, the one of which somebody outside may have heard
-// stays; the other isn't needed, and names it. Both orders are locked.
+// stays; the other isn't needed, and names it. What came on top of either stays. Both
+// orders are locked.
 func (tx *Tx) MergeActions(ctx context.Context, shell, into int64) error {
 	if err := tx.exec(ctx, `SELECT 1 FROM actions WHERE order_id IN (?, ?) ORDER BY id FOR UPDATE`, shell, into); err != nil {
 		return err
@@ -250,9 +254,9 @@ func (tx *Tx) MergeActions(ctx context.Context, shell, into int64) error {
 	var pairs []struct{ Loser, Winner int64 }
 	if err := tx.rows(ctx, &pairs, `
 SELECT CASE WHEN s.heard AND NOT i.heard THEN i.id ELSE s.id END AS loser, CASE WHEN s.heard AND NOT i.heard THEN s.id ELSE i.id END AS winner
-FROM (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ?) s
-JOIN (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR tries > 0 AS heard FROM actions WHERE order_id = ?) i
-  ON i.kind = s.kind AND i.stage = s.stage ORDER BY 1`, shell, into); err != nil {
+FROM (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR told AS heard FROM actions WHERE order_id = ? AND NOT stage ~ ?) s
+JOIN (SELECT id, kind, stage, state IN ('sending', 'done', 'failed', 'unclear') OR told AS heard FROM actions WHERE order_id = ?) i
+  ON i.kind = s.kind AND i.stage = s.stage ORDER BY 1`, shell, numbered, into); err != nil {
 		return err
 	}
 	for _, p := range pairs {
@@ -272,5 +276,18 @@ WHERE id = ?`, shell, p.Winner, models.MergedAway, p.Loser); err != nil {
 			return err
 		}
 	}
+	// What came on top of the one order doesn't stand for what came on top of the other:
+	// it goes on counting there.
+	if err := tx.exec(ctx, `
+UPDATE actions a SET order_id = ?, stage = n.prefix || n.number FROM (
+    SELECT s.id, p.prefix, row_number() OVER (PARTITION BY s.kind, p.prefix ORDER BY s.id) + COALESCE((
+        SELECT max(substr(i.stage, length(p.prefix) + 1)::integer) FROM actions i WHERE i.order_id = ? AND i.kind = s.kind AND starts_with(i.stage, p.prefix) AND i.stage ~ ?), 0) AS number
+    FROM actions s CROSS JOIN LATERAL (SELECT split_part(s.stage, ':', 1) || ':' AS prefix) p WHERE s.order_id = ? AND s.instead_id IS NULL AND s.stage ~ ?
+) n WHERE a.id = n.id`, into, into, numbered, shell, numbered); err != nil {
+		return err
+	}
 	return tx.exec(ctx, `UPDATE actions SET order_id = ? WHERE order_id = ? AND instead_id IS NULL`, into, shell)
 }
+
+// numbered are the stages of what comes on top of what an order needs once.
+const numbered = `^(more|replacement|again):[0-9]{1,6}$`

@@ -44,6 +44,8 @@ type Load struct {
 	// URL and Idempotent are of the destination that it was claimed for.
 	URL        string
 	Idempotent bool
+	// Listed: it was on a list of work, and whoever saw it there may have done it.
+	Listed bool
 }
 
 // LockAction locks an action, after its order.
@@ -54,10 +56,16 @@ func (tx *Tx) LockAction(ctx context.Context, id int64) (Load, error) {
 		Body       []byte
 		URL        string `gorm:"column:url"`
 		Idempotent bool
+		Listed     bool
 	}
-	err := tx.one(ctx, "error.action_unknown", &row, strings.Replace(actionColumns, "SELECT a.id", "SELECT COALESCE(a.due_at <= now(), false) AS due, a.body, a.url, a.idempotent, a.id", 1)+
-		" WHERE a.id = ? FOR UPDATE OF a", id)
-	return Load{Action: row.Row.action(), Due: row.Due, Body: row.Body, URL: row.URL, Idempotent: row.Idempotent}, err
+	// In two statements: one that waits for the lock would look for the new order of an
+	// action that was merged meanwhile among the rows it saw before.
+	if err := tx.exec(ctx, `SELECT 1 FROM actions WHERE id = ? FOR UPDATE`, id); err != nil {
+		return Load{}, err
+	}
+	err := tx.one(ctx, "error.action_unknown", &row, strings.Replace(actionColumns, "SELECT a.id",
+		"SELECT COALESCE(a.due_at <= now(), false) AS due, a.body, a.url, a.idempotent, a.listed_at IS NOT NULL AS listed, a.id", 1)+" WHERE a.id = ?", id)
+	return Load{Action: row.Row.action(), Due: row.Due, Body: row.Body, URL: row.URL, Idempotent: row.Idempotent, Listed: row.Listed}, err
 }
 
 // A Surroundings is what an order's conditions depend on beside the order itself.
@@ -140,7 +148,7 @@ UPDATE actions SET state = ?, why = '', due_at = NULL, listed_at = CASE WHEN ? =
 func (tx *Tx) ClaimAction(ctx context.Context, id int64, body []byte, d models.Destination, lease time.Duration) (int, error) {
 	var try int
 	err := tx.one(ctx, "error.action_unknown", &try, `
-UPDATE actions SET state = 'sending', why = '', body = ?, url = ?, idempotent = ?, due_at = now() + make_interval(secs => ?), tries = tries + 1, sent_at = COALESCE(sent_at, ?)
+UPDATE actions SET state = 'sending', why = '', body = ?, url = ?, idempotent = ?, due_at = now() + make_interval(secs => ?), tries = tries + 1, told = true, doubt = true, sent_at = COALESCE(sent_at, ?)
 WHERE id = ? RETURNING tries`, body, d.URL, d.Idempotent, lease.Seconds(), tx.Now, id)
 	return try, err
 }
@@ -151,14 +159,19 @@ type Ending struct {
 	After   time.Duration // next look, for open states
 	Error   string
 	Receipt string
+	// Untold: the try reached nobody, and no try before did. Doubt: one may have had its
+	// effect, and nobody knows.
+	Untold, Doubt bool
+	By            string // name of whoever settled it; empty: the console did
 }
 
 // EndAction writes how an action that this transaction has locked goes on.
 func (tx *Tx) EndAction(ctx context.Context, id int64, e Ending) error {
 	return tx.exec(ctx, `
 UPDATE actions SET state = ?, why = '', error = ?, receipt = COALESCE(NULLIF(?, ''), receipt),
-       due_at = CASE WHEN ? THEN now() + make_interval(secs => ?) END, done_at = CASE WHEN ? = 'done' THEN ?::timestamptz END
-WHERE id = ?`, e.State, e.Error, e.Receipt, e.State.Open(), e.After.Seconds(), e.State, tx.Now, id)
+       due_at = CASE WHEN ? THEN now() + make_interval(secs => ?) END, done_at = CASE WHEN ? = 'done' THEN ?::timestamptz END,
+       told = told AND NOT ?, doubt = ?, settled_by = ?, listed_at = CASE WHEN ? = 'failed' THEN NULL ELSE listed_at END
+WHERE id = ?`, e.State, e.Error, e.Receipt, e.State.Open(), e.After.Seconds(), e.State, tx.Now, e.Untold, e.Doubt, e.By, e.State, id)
 }
 
 // CloseActionCases closes the open exceptions that an action has because of its tries,

@@ -11,8 +11,8 @@ import (
 	"counterfoil/models"
 )
 
-// liveSubject is what requests are about that want a kind of a shop live.
-func liveSubject(shop int64, kind models.ActionKind) string {
+// LiveSubject is what requests are about that want a kind of a shop live.
+func LiveSubject(shop int64, kind models.ActionKind) string {
 	return fmt.Sprintf("live:%d:%s", shop, kind)
 }
 
@@ -43,7 +43,7 @@ func (tx *Tx) InsertLive(ctx context.Context, n NewLive) (int64, error) {
 	var id int64
 	err = tx.one(ctx, "", &id, `
 INSERT INTO requests (kind, subject, shop_id, action_kind, reason, terms, secret, seen, proposed_by, proposer_name, proposer_role, proposed_at, expires_at)
-VALUES ('live', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, liveSubject(n.Shop, n.Kind), n.Shop, n.Kind, n.Reason, string(terms), n.Secret, n.Seen,
+VALUES ('live', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`, LiveSubject(n.Shop, n.Kind), n.Shop, n.Kind, n.Reason, string(terms), n.Secret, n.Seen,
 		n.Actor.ID(), n.Actor.Name, n.Actor.Role, tx.Now, tx.Now.Add(models.LiveFor))
 	return id, err
 }
@@ -115,11 +115,6 @@ func (r reads) LastLives(ctx context.Context, shop int64) ([]models.Live, error)
 	return r.livesWhere(ctx, `r.id IN (SELECT max(id) FROM requests WHERE kind = 'live' AND shop_id = ? AND state <> 'proposed' GROUP BY action_kind) ORDER BY r.id`, shop)
 }
 
-// LivesOver lists what nobody decided in time.
-func (r reads) LivesOver(ctx context.Context, now time.Time) ([]models.Live, error) {
-	return r.livesWhere(ctx, "r.state = 'proposed' AND r.expires_at <= ? ORDER BY r.id", now)
-}
-
 func (r reads) livesWhere(ctx context.Context, cond string, args ...any) ([]models.Live, error) {
 	var rows []liveRow
 	if err := r.rows(ctx, &rows, liveColumns+cond, args...); err != nil {
@@ -133,18 +128,6 @@ func (r reads) livesWhere(ctx context.Context, cond string, args ...any) ([]mode
 		}
 	}
 	return list, nil
-}
-
-// ApproveLive keeps one person's yes to a request that this transaction has locked.
-func (tx *Tx) ApproveLive(ctx context.Context, l models.Live, a models.Actor) error {
-	return tx.exec(ctx, `INSERT INTO approvals (request_id, proposed_by, actor, actor_name, role, at) VALUES (?, ?, ?, ?, ?, ?)`,
-		l.ID, l.By, a.ID(), a.Name, a.Role, tx.Now)
-}
-
-// CloseLive ends a request that this transaction has locked.
-func (tx *Tx) CloseLive(ctx context.Context, id int64, state models.RequestState, by, name, note string) error {
-	return tx.exec(ctx, `UPDATE requests SET state = ?, decided_by = ?, decider_name = ?, decided_at = ?, note = ?, secret = NULL WHERE id = ?`,
-		state, by, name, tx.Now, note, id)
 }
 
 // ShopNames lists the given shops (empty: all) by name.

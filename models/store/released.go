@@ -21,7 +21,7 @@ UPDATE actions a SET released_at = ?, request_id = ?, due_at = now(), withdrew_i
        released_case = COALESCE((SELECT max(x.id) FROM exceptions x WHERE x.order_id = a.order_id), 0),
        round = CASE WHEN state = 'failed' THEN tries ELSE round END,
        state = CASE WHEN state = 'withdrawn' THEN 'planned' WHEN state IN ('failed', 'manual') THEN 'waiting' ELSE state END
-WHERE id = ? AND (state IN ('planned', 'waiting', 'manual', 'failed') OR state = 'sending' AND why <> '' OR state = 'withdrawn' AND sent_at IS NULL)`, tx.Now, request, id)
+WHERE id = ? AND (state IN ('planned', 'waiting', 'manual', 'failed') OR state = 'sending' AND why <> '' OR state = 'withdrawn' AND NOT told)`, tx.Now, request, id)
 	if err == nil && n == 0 {
 		return models.Fail(models.Conflict, "error.action_not_waiting")
 	}
@@ -32,12 +32,18 @@ WHERE id = ? AND (state IN ('planned', 'waiting', 'manual', 'failed') OR state =
 // locked, a new round of them, with the same key and bytes.
 func (tx *Tx) RetryAction(ctx context.Context, id int64, by, reason string) error {
 	n, err := tx.changed(ctx, `
-UPDATE actions SET state = 'waiting', why = '', due_at = now(), round = tries, retried_at = ?, retried_by = ?, retry_reason = ?
+UPDATE actions SET state = CASE WHEN doubt THEN 'sending' ELSE 'waiting' END, why = '', due_at = now(), round = tries, retried_at = ?, retried_by = ?, retry_reason = ?
 WHERE id = ? AND state = 'failed'`, tx.Now, by, reason, id)
 	if err == nil && n == 0 {
 		return models.Fail(models.Conflict, "error.action_not_failed")
 	}
 	return err
+}
+
+// LapseReleases has what people released of an order, and is still here, wait for them
+// again: they didn't know of what came since.
+func (tx *Tx) LapseReleases(ctx context.Context, order int64) error {
+	return tx.exec(ctx, `UPDATE actions SET released_entry = -1 WHERE order_id = ? AND released_at IS NOT NULL AND state IN `+unsent, order)
 }
 
 // An Extra is an action that no rule plans: it comes on top of what an order needs once.
@@ -98,7 +104,7 @@ func (r reads) Instructions(ctx context.Context, order int64) ([]Instruction, er
 		return nil, err
 	}
 	var open []int64
-	err = r.rows(ctx, &open, `SELECT id FROM actions WHERE order_id = ? AND kind = ? AND state IN `+unsent+` AND body IS NULL`, order, models.FulfillmentInstruction)
+	err = r.rows(ctx, &open, `SELECT id FROM actions WHERE order_id = ? AND kind = ? AND state IN `+unsent+` AND NOT told`, order, models.FulfillmentInstruction)
 	out := make([]Instruction, len(list))
 	for i, a := range list {
 		out[i] = Instruction{Action: a, Open: slices.Contains(open, a.ID)}
@@ -110,7 +116,7 @@ func (r reads) Instructions(ctx context.Context, order int64) ([]Instruction, er
 // was about another number, so it waits for them again.
 func (tx *Tx) SetPieces(ctx context.Context, id int64, pieces int) error {
 	return tx.exec(ctx, `
-UPDATE actions SET pieces = ?, released_at = NULL, state = CASE WHEN state = 'manual' THEN 'waiting' ELSE state END, due_at = now()
+UPDATE actions SET pieces = ?, released_at = NULL, listed_at = NULL, state = CASE WHEN state = 'manual' THEN 'waiting' ELSE state END, due_at = now()
 WHERE id = ?`, pieces, id)
 }
 

@@ -203,7 +203,7 @@ func (tx *Tx) EndRequest(ctx context.Context, id int64, d Decision) error {
 		made = d.Made
 	}
 	n, err := tx.changed(ctx, `
-UPDATE requests SET state = ?, decided_by = ?, decider_name = ?, decided_at = ?, note = ?, made_id = ? WHERE id = ? AND state = 'proposed'`,
+UPDATE requests SET state = ?, decided_by = ?, decider_name = ?, decided_at = ?, note = ?, made_id = ?, secret = NULL WHERE id = ? AND state = 'proposed'`,
 		d.State, d.By, d.Name, tx.Now, d.Note, made, id)
 	if err == nil && n == 0 {
 		return models.Fail(models.Conflict, "error.request_decided")
@@ -211,10 +211,10 @@ UPDATE requests SET state = ?, decided_by = ?, decider_name = ?, decided_at = ?,
 	return err
 }
 
-// DueRequests lists the requests about orders that nobody decided in time.
+// DueRequests lists the requests that nobody decided in time.
 func (r reads) DueRequests(ctx context.Context, now time.Time) ([]int64, error) {
 	var ids []int64
-	err := r.rows(ctx, &ids, `SELECT id FROM requests WHERE state = 'proposed' AND kind <> ? AND expires_at <= ? ORDER BY expires_at LIMIT 100`, models.RequestLive, now)
+	err := r.rows(ctx, &ids, `SELECT id FROM requests WHERE state = 'proposed' AND expires_at <= ? ORDER BY expires_at LIMIT 100`, now)
 	return ids, err
 }
 

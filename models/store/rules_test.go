@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -134,17 +135,16 @@ func TestRequestsToMakeAKindLive(t *testing.T) {
 	if open, err := b.OpenLives(t.Context(), b.shop, time.Now().Add(models.LiveFor)); err != nil || len(open) != 0 {
 		t.Errorf("%d are open a day later, %v", len(open), err)
 	}
-	if over, err := b.LivesOver(t.Context(), time.Now().Add(models.LiveFor)); err != nil || len(over) != 1 {
-		t.Errorf("%d are over, %v", len(over), err)
-	}
 	// The schema itself refuses what the services never try.
 	for name, do := range map[string]func(tx *store.Tx) error{
-		"an approval of one's own": func(tx *store.Tx) error { return tx.ApproveLive(t.Context(), l, ng) },
+		"an approval of one's own": func(tx *store.Tx) error {
+			return tx.Approve(t.Context(), l.Request, models.Approval{By: ng.ID(), Name: ng.Name, Role: ng.Role})
+		},
 		"nobody's approval": func(tx *store.Tx) error {
-			return tx.CloseLive(t.Context(), id, models.RequestApplied, ad.ID(), "Ad", "")
+			return tx.EndRequest(t.Context(), id, store.Decision{State: models.RequestApplied, By: ad.ID(), Name: "Ad"})
 		},
 		"a decision of one's own": func(tx *store.Tx) error {
-			return tx.CloseLive(t.Context(), id, models.RequestRejected, ng.ID(), "Ng", "")
+			return tx.EndRequest(t.Context(), id, store.Decision{State: models.RequestRejected, By: ng.ID(), Name: "Ng"})
 		},
 	} {
 		if err := b.Tx(t.Context(), do); sqlState(err) != notAllowed {
@@ -156,18 +156,21 @@ func TestRequestsToMakeAKindLive(t *testing.T) {
 		if err != nil || string(secret) != "sealed" {
 			t.Errorf("%q %v", secret, err)
 		}
-		if err := tx.ApproveLive(t.Context(), locked, ad); err != nil {
+		if err := tx.Approve(t.Context(), locked.Request, models.Approval{By: ad.ID(), Name: ad.Name, Role: ad.Role}); err != nil {
 			return err
 		}
-		return tx.CloseLive(t.Context(), id, models.RequestApplied, ad.ID(), ad.Name, "")
+		return tx.EndRequest(t.Context(), id, store.Decision{State: models.RequestApplied, By: ad.ID(), Name: ad.Name})
 	})
 	if n := one[int](b, `SELECT count(*) FROM requests WHERE state = 'applied' AND secret IS NULL AND decider_name = 'Ad'`); n != 1 {
 		t.Error("the secret stays with a request that is over")
 	}
 	if err := b.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.CloseLive(t.Context(), id, models.RequestRejected, "staff:6", "", "")
-	}); sqlState(err) != notAllowed {
+		return tx.EndRequest(t.Context(), id, store.Decision{State: models.RequestRejected, By: "staff:6"})
+	}); models.CodeOf(err) != models.Conflict {
 		t.Errorf("decided twice: %v", err)
+	}
+	if err := b.run(fmt.Sprintf(`UPDATE requests SET state = 'rejected', decided_by = 'staff:6' WHERE id = %d`, id)); sqlState(err) != notAllowed {
+		t.Errorf("decided twice in the schema: %v", err)
 	}
 	ask() // a closed one is in nobody's way
 }

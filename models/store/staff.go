@@ -305,3 +305,10 @@ func wordList(list string) []string {
 	}
 	return strings.Split(list, ",")
 }
+
+// WorksHere tells whether a person has an account that is in use, in a role.
+func (r reads) WorksHere(ctx context.Context, id int64, role models.Role) (bool, error) {
+	var yes bool
+	err := r.one(ctx, "", &yes, `SELECT EXISTS (SELECT 1 FROM staff WHERE id = ? AND role = ? AND disabled_at IS NULL)`, id, role)
+	return yes, err
+}

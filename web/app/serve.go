@@ -255,7 +255,6 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.actions.Lookout(work) })
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
-	background.Go(func() { a.lives.Expires(work) })
 	background.Go(func() { a.asked.Ends(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
