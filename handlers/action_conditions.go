@@ -8,15 +8,21 @@ import (
 	"counterfoil/views/locale"
 )
 
-// conditionModels are all conditions with what stands behind those that aren't met.
+// conditionText names a condition, with its value where it has one.
+func conditionText(c models.Condition) locale.Text {
+	return locale.Say("condition."+c.Key, c.Args...)
+}
+
+// conditionModels are all conditions that the action has, with what stands behind those
+// that aren't met.
 func conditionModels(in actionIn) []views.ConditionModel {
 	var list []views.ConditionModel
 	for _, c := range in.conditions {
-		m := views.ConditionModel{Met: c.Met, Text: locale.Say("condition." + c.Key)}
+		m := views.ConditionModel{Met: c.Met, Text: conditionText(c)}
 		switch ends := in.file.Expires(); {
 		case !c.Met:
 			m.Text, m.Details = locale.Say("condition."+c.Key+".no"), conditionDetails(in, c)
-		case c.Key == "not_expired" && ends.IsZero():
+		case c.Key == "released" && !in.file.Person, c.Key == "not_before" && in.file.NotBefore.IsZero(), c.Key == "not_expired" && ends.IsZero():
 			continue
 		case c.Key == "not_expired":
 			m.Text = locale.Say("condition.expires", ends)

@@ -132,7 +132,7 @@ func unmet(conditions []models.Condition, byPeople bool) locale.List {
 	var list locale.List
 	for _, c := range conditions {
 		if !c.Met && slices.Contains(models.ByPeople, c.Key) == byPeople {
-			list = append(list, locale.Say("condition."+c.Key))
+			list = append(list, conditionText(c))
 		}
 	}
 	return list

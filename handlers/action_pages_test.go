@@ -89,7 +89,7 @@ func unclearAction() actionIn {
 }
 
 func wrongAsk() typed {
-	return typed{form: "replacement", id: quietOrder().ID, in: act{Code: "lost_parcel", Reason: "x"}, errors: views.FieldErrors{"reason": locale.Say("error.hold_reason")}}
+	return typed{form: "replacement", id: quietOrder().ID, in: act{Code: "lost_parcel", Reason: "x"}, errors: views.FieldErrors{"reason": locale.Say("error.reason_text")}}
 }
 
 func TestAnUnmetConditionSaysWhatMovesItOn(t *testing.T) {

@@ -45,7 +45,7 @@ func (a *askers) Decide(_ context.Context, actor models.Actor, id int64, yes boo
 		return *r, models.Fail(models.Forbidden, "request.own")
 	}
 	if !yes && note == "" {
-		return *r, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.hold_reason"}}
+		return *r, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.reason_text"}}
 	}
 	r.State, r.Decider, r.Decided, r.Note = models.RequestRejected, actor.Name, time.Now(), note
 	if yes {
@@ -245,7 +245,7 @@ func TestARequestIsProposedAndDecided(t *testing.T) {
 	id := c.action(models.FulfillmentInstruction, "order", models.ActionWaiting, "person = true, why = 'released'")
 	path := actionPath(id)
 	c.says("wing", path, "Nothing is sent until another person approves.", "A release doesn’t replace facts.", "Data verified")
-	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.hold_reason"}}
+	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.reason_text"}}
 	_, page := c.posts("wing", path+"/release", url.Values{"code": {"goodwill"}, "reason": {"<i>\x00"}}, http.StatusUnprocessableEntity)
 	if !strings.Contains(page, "&lt;i&gt;") || !strings.Contains(page, `value="goodwill" selected`) || !strings.Contains(page, `id="reason-error"`) {
 		t.Error("what was typed is lost, or nobody says what is wrong")
@@ -277,7 +277,7 @@ func TestARequestIsProposedAndDecided(t *testing.T) {
 	}
 	c.posts("ng", "/requests/1/approve", url.Values{"note": {"looked at it"}}, http.StatusSeeOther)
 	c.says("ng", path, "Approved and applied.", "Decided by Somebody", "looked at it", "Goodwill")
-	c.says("ng", path+"?lang=zh-Hant", "已批准並套用", "善意補償")
+	c.says("ng", path+"?lang=zh-Hant", "已批准並生效", "善意補償")
 
 	c.posts("ka", path+"/release", url.Values{"code": {"other"}, "reason": {"once more"}}, http.StatusSeeOther)
 	c.posts("ka", "/requests/2/approve", nil, http.StatusForbidden)
@@ -302,7 +302,7 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	c.says("wing", path, "Nothing of this order was shipped")
 	c.action(models.FulfillmentInstruction, "order", models.ActionDone, "sent_at = now(), done_at = now()")
 	c.says("wing", path, "1 instruction of this order was given already.", "Parcel lost or damaged")
-	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.hold_reason"}}
+	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.reason_text"}}
 	c.posts("wing", path, url.Values{"code": {"lost_parcel"}}, http.StatusUnprocessableEntity)
 	c.askers.fails = nil
 	if to, _ := c.posts("wing", path, url.Values{"code": {"lost_parcel"}, "reason": {"never came"}}, http.StatusSeeOther); to != orderPath(c.order) {

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -63,7 +62,7 @@ func outcomeSums(o models.Outcome) []views.VerdictSum {
 func outcomeLine(f models.OrderFile, l models.OutcomeLine, actor models.Actor) views.OutcomeLineModel {
 	m := views.OutcomeLineModel{Verdict: l.Verdict, Found: foundText(l)}
 	if l.Stage != "" {
-		m.Name = stageName(l.Stage, f.Currency)
+		m.Name = stageText(l.Stage, f.Currency)
 	}
 	for _, a := range l.Actions {
 		m.Links = append(m.Links, views.EvidenceLink{Text: locale.Say("outcome.action", strconv.FormatInt(a.ID, 10)), Href: "/actions/" + strconv.FormatInt(a.ID, 10)})
@@ -106,27 +105,14 @@ func foundText(l models.OutcomeLine) locale.Text {
 	case models.FoundTwice:
 		return locale.Say(key, len(l.Actions))
 	case models.FoundNotNeeded:
-		return locale.Say(key, locale.Say("outcome.not."+string(l.Not)))
+		if !slices.Contains(models.NotNeededs, l.Not) {
+			return locale.Say("action.state.not_needed.is")
+		}
+		return locale.Say(key, locale.Say("why.not_needed."+string(l.Not)))
 	case models.FoundPieces, models.FoundTooMany, models.FoundMayBeMore:
 		return locale.Say(key, l.Items.Shipped, l.Items.Ordered)
 	}
 	return locale.Say(key)
-}
-
-// stageName is what people call the stage of an action.
-func stageName(stage, currency string) locale.Text {
-	name, n, numbered := strings.Cut(stage, ":")
-	switch {
-	case slices.Contains([]string{models.WholeOrder, "payment_received", "shipped", "cancelled"}, stage):
-		return locale.Say("outcome.stage." + stage)
-	case numbered && name == "refund":
-		if minor, err := strconv.ParseInt(n, 10, 64); err == nil && currency != "" {
-			return locale.Say("outcome.stage.refund", locale.Money{Minor: minor, Currency: currency})
-		}
-	case numbered && (name == "more" || name == "replacement" || name == "again"):
-		return locale.Say("outcome.stage."+name, n)
-	}
-	return locale.Say("value", stage)
 }
 
 // moneyLine adds a movement's facts: what the platform calls it, why, and how fresh

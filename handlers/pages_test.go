@@ -260,7 +260,7 @@ func holdForm(scope models.HoldScope) views.HoldFormModel {
 	m := views.HoldFormModel{Scope: scope, Title: locale.Say("may.pause"), Do: locale.Say("may.pause"), Crumb: "#HK-10428", Back: "/orders/10428", Action: "/orders/10428/hold", Waits: 1, Platform: models.Shopify, Resumes: true}
 	if scope != models.HoldOrder {
 		m.Title, m.Do, m.Sending, m.Needs, m.Chosen = locale.Say("may.pause_all", "hk-main"), locale.Say("may.pause_all", "hk-main"), 2, true, true
-		m.Errors = map[string]locale.Text{"reason": locale.Say("error.hold_reason"), "until": locale.Say("error.hold_longest"), "resumes": locale.Say("error.hold_resumes")}
+		m.Errors = map[string]locale.Text{"reason": locale.Say("error.reason_text"), "until": locale.Say("error.hold_longest"), "resumes": locale.Say("error.hold_resumes")}
 	}
 	return m
 }

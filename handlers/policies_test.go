@@ -69,7 +69,7 @@ func latePolicies() views.PoliciesModel {
 		typed[casework.RuleField(r)] = typedRule{active: true, wait: "1", unit: "h"}
 	}
 	retype(&m, f.Rules, typed, map[string]string{"paid/invoice": "error.rule_wait"}, true)
-	m.Kinds[0].Open.Errors = views.FieldErrors{"note": locale.Say("error.hold_reason")}
+	m.Kinds[0].Open.Errors = views.FieldErrors{"note": locale.Say("error.reason_text")}
 	return m
 }
 
@@ -83,7 +83,7 @@ func wrongLive() views.FieldErrors {
 	for _, field := range []string{"mode", "url", "secret", "idempotent", "hosts"} {
 		wrong[field] = locale.Say("error.live_" + field)
 	}
-	wrong["reason"] = locale.Say("error.hold_reason")
+	wrong["reason"] = locale.Say("error.reason_text")
 	return wrong
 }
 
@@ -166,7 +166,7 @@ func TestAManagerSetsRules(t *testing.T) {
 	}
 	d.says("ng", "/policies?shop=hk", "The rules are saved.", "Last saved by Somebody", "Changed by Somebody", `value="90"`, "Back to the defaults")
 	d.says("au", "/policies?shop=hk", "On", "90 min", "Changed by Somebody", "Not with the role Auditor. These can: Manager.")
-	d.says("ng", "/policies?shop=hk&lang=zh-Hant", "最近由 Somebody 於", "還原為預設規則", "銀行已預留款項，尚未請款")
+	d.says("ng", "/policies?shop=hk&lang=zh-Hant", "最近由 Somebody 於", "還原為預設規則", "銀行已預留款項，尚未收款")
 	d.says("ng", "/policies?shop=hk&lang=en", "Save rules")
 
 	// Who opened the page before that loses nothing, and overwrites nothing unseen.
@@ -312,7 +312,7 @@ func TestARequestIsDecidedWhereItBelongs(t *testing.T) {
 	f.Set("mode", "manual")
 	f.Set("reason", "by hand")
 	d.posts("ad", livePage, f, http.StatusSeeOther)
-	d.says("ng", "/policies", "asks to put this on a list of work", "Approve: make it live", "Waits for: Manager")
+	d.says("ng", "/policies", "asks to put this on the list of work", "Approve: make it live", "Waits for: Manager")
 	if _, err := d.store.SQL().ExecContext(t.Context(), `INSERT INTO destinations (shop_id, kind, mode, updated_at) SELECT id, 'invoice', 'manual', now() FROM shops`); err != nil {
 		t.Fatal(err)
 	}

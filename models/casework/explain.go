@@ -91,7 +91,7 @@ func (in Explain) check() error {
 		bad["code"] = "error.reason_code"
 	}
 	if in.Reason == "" || utf8.RuneCountInString(in.Reason) > maxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
-		bad["reason"] = "error.explain_reason"
+		bad["reason"] = "error.reason_text"
 	}
 	if len(bad) == 0 {
 		return nil

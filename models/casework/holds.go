@@ -163,7 +163,7 @@ func (s *Holds) target(ctx context.Context, actor models.Actor, scope models.Hol
 func (p Pause) check(actor models.Actor, now time.Time) error {
 	bad := map[string]string{}
 	if p.Reason == "" || utf8.RuneCountInString(p.Reason) > maxReason || !utf8.ValidString(p.Reason) || strings.ContainsFunc(p.Reason, unicode.IsControl) {
-		bad["reason"] = "error.hold_reason"
+		bad["reason"] = "error.reason_text"
 	}
 	longest := actor.LongestHold(p.Scope)
 	switch {

@@ -96,7 +96,7 @@ func (p *LiveProposal) faults() map[string]string {
 		bad["url"] = "error.live_url"
 	}
 	if !sentence(p.Reason) {
-		bad["reason"] = "error.hold_reason"
+		bad["reason"] = "error.reason_text"
 	}
 	return bad
 }
@@ -139,7 +139,7 @@ func (s *Lives) Approve(ctx context.Context, actor models.Actor, id int64) (mode
 func (s *Lives) Reject(ctx context.Context, actor models.Actor, id int64, note string) (models.Live, error) {
 	note = strings.TrimSpace(note)
 	if !sentence(note) {
-		return models.Live{}, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.hold_reason"}}
+		return models.Live{}, &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"note": "error.reason_text"}}
 	}
 	return s.decide(ctx, actor, id, func(tx *store.Tx, l models.Live, _ []byte) error {
 		return end(ctx, tx, actor.ID(), l.Request, store.Decision{State: models.RequestRejected, By: actor.ID(), Name: actor.Name, Note: note}, "request.reject")

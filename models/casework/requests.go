@@ -121,7 +121,7 @@ func (s *Requests) Decide(ctx context.Context, actor models.Actor, id int64, yes
 	}
 	note = strings.TrimSpace(note)
 	if !yes && note == "" || note != "" && !sentence(note) {
-		return found, invalid("note", "error.request_note")
+		return found, invalid("note", "error.reason_text")
 	}
 	var out models.Request
 	var late error
@@ -229,7 +229,7 @@ func (s *Requests) Retry(ctx context.Context, actor models.Actor, action int64, 
 			return models.Fail(models.Forbidden, "error.may_not_retry")
 		}
 		if !sentence(reason) {
-			return invalid("reason", "error.hold_reason")
+			return invalid("reason", "error.reason_text")
 		}
 		axis, ended := g.order.Withdraws()
 		switch a := g.action; {
@@ -339,7 +339,7 @@ func sentence(s string) bool {
 func check(a Ask) error {
 	bad := map[string]string{}
 	if !sentence(a.Reason) {
-		bad["reason"] = "error.hold_reason"
+		bad["reason"] = "error.reason_text"
 	}
 	if !slices.Contains(models.ReasonCodes, a.Code) {
 		bad["code"] = "error.reason_code"

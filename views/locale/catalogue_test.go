@@ -187,12 +187,22 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	for _, s := range models.Standings {
 		keys = append(keys, "outcome.standing."+string(s))
 	}
-	for _, n := range models.NotNeededs {
-		keys = append(keys, "outcome.not."+string(n))
-	}
 	for _, k := range keys {
 		if _, ok := catalogues[English][k]; !ok {
 			t.Errorf("%s has no words", k)
+		}
+	}
+}
+
+// Facts that a release can't replace, and what moves a condition on, are said without
+// values: whoever says them knows the key alone.
+func TestConditionsNeedNoValue(t *testing.T) {
+	t.Parallel()
+	for lang, words := range catalogues {
+		for _, k := range models.ConditionKeys {
+			if !slices.Contains(models.ByPeople, k) && strings.Contains(words["condition."+k].Other, "{") || strings.Contains(words["condition."+k+".no"].Other, "{") {
+				t.Errorf("%s: condition.%s has a value", lang, k)
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ type destinationSetCmd struct {
 	Shop       string   `required:"" help:"Shop, as its connections name it."`
 	Kind       string   `required:"" help:"fulfillment_instruction, service_activation, stock_deduction, invoice, credit_note or customer_message."`
 	URL        string   `name:"url" required:"" xor:"where" help:"Address that is called, signed and with an Idempotency-Key."`
-	Manual     bool     `required:"" xor:"where" help:"A list of work: a person ticks each off with a receipt."`
+	Manual     bool     `required:"" xor:"where" help:"The list of work: a person ticks each off with a receipt."`
 	Watch      bool     `required:"" xor:"where" help:"Nowhere: planned and shown, never sent."`
 	Idempotent bool     `help:"The same key twice has one effect there, so what isn't clear may be sent again."`
 	AllowHost  []string `name:"allow-host" help:"Host of --url that may have an address of an inner network; may be given several times."`
