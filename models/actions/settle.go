@@ -60,10 +60,19 @@ func ending(a answer, idempotent, doubt bool, try int) store.Ending {
 // may be told to stop meanwhile: what was begun is finished.
 func (s *Actions) send(ctx context.Context, c claim) error {
 	ctx = context.WithoutCancel(ctx)
+	if time.Now().Round(0).Sub(c.began) > prompt {
+		// This process stood still for a while: others may have decided meanwhile.
+		if a, err := s.Store.Action(ctx, c.id); err != nil || a.State != models.ActionSending || a.Tries != c.try {
+			return err
+		}
+	}
 	a := s.sender.post(ctx, parcel{key: key(c.id), url: c.destination.URL, hosts: c.destination.Hosts, once: !c.destination.Idempotent,
 		secret: c.secret, body: c.body, at: s.Store.Now(), until: c.began.Add(lease - callTime)})
 	return s.settle(ctx, c, a)
 }
+
+// prompt is how soon after its claim a call begins, where nothing is in the way.
+const prompt = time.Second
 
 const (
 	settleTries = 6
