@@ -102,7 +102,7 @@ func (e *Engine) guardAPI(needs models.Permission) gin.HandlerFunc {
 		case actor.Role == "":
 			e.fail(c, models.Fail(models.Unauthenticated, "error.unauthenticated"))
 		default:
-			e.fail(c, models.Fail(models.Forbidden, "error.forbidden"))
+			e.fail(c, models.Fail(models.Forbidden, "error.token_forbidden"))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,6 +127,23 @@ func (in Setup) check() error {
 	}
 }
 
+// plain tells whether an address is written in letters that everybody reads alike: none
+// that hide, or turn what is shown around.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// Inner tells whether the address names a host of an inner network outright that no
+// allowed host vouches for: it will never be called. What a name leads to is seen then.
+func (in Setup) Inner() bool {
+	u, err := url.Parse(in.URL)
+	if err != nil || in.Mode != models.ByHTTP {
+		return false
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	return err == nil && !public(at) && !allowed(in.Hosts, u)
+}
+
 // Faults names the fields that can't be used. Whether an address belongs to an inner
 // network is seen when it is called.
 func (in Setup) Faults() []string {
@@ -140,10 +158,10 @@ func (in Setup) Faults() []string {
 		return bad
 	}
 	u, err := url.Parse(in.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !plain(in.URL) {
 		bad = append(bad, "url")
 	}
-	if slices.ContainsFunc(in.Hosts, func(h string) bool { return h == "" || strings.ContainsAny(h, "/@ ") }) {
+	if slices.ContainsFunc(in.Hosts, func(h string) bool { return h == "" || strings.ContainsAny(h, "/@ ") || !plain(h) }) {
 		bad = append(bad, "hosts")
 	}
 	if _, err := signingBytes(in.Secret); err != nil {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/store"
@@ -90,7 +88,7 @@ func (in Explain) check() error {
 	if !slices.Contains(models.ReasonCodes, in.Code) {
 		bad["code"] = "error.reason_code"
 	}
-	if in.Reason == "" || utf8.RuneCountInString(in.Reason) > maxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
+	if !sentence(in.Reason) {
 		bad["reason"] = "error.reason_text"
 	}
 	if len(bad) == 0 {

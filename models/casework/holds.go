@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"counterfoil/models"
 	"counterfoil/models/ledger"
@@ -162,7 +160,7 @@ func (s *Holds) target(ctx context.Context, actor models.Actor, scope models.Hol
 // check refuses what can't be asked for, or not by this actor.
 func (p Pause) check(actor models.Actor, now time.Time) error {
 	bad := map[string]string{}
-	if p.Reason == "" || utf8.RuneCountInString(p.Reason) > maxReason || !utf8.ValidString(p.Reason) || strings.ContainsFunc(p.Reason, unicode.IsControl) {
+	if !sentence(p.Reason) {
 		bad["reason"] = "error.reason_text"
 	}
 	longest := actor.LongestHold(p.Scope)

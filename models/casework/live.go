@@ -92,6 +92,9 @@ func (p *LiveProposal) faults() map[string]string {
 	for _, field := range p.Faults() {
 		bad[field] = "error.live_" + field
 	}
+	if p.Inner() {
+		bad["hosts"] = "error.live_inner"
+	}
 	if len(p.URL) > maxAddress {
 		bad["url"] = "error.live_url"
 	}

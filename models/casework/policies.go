@@ -73,7 +73,9 @@ func read(ctx context.Context, tx *store.Tx, f *models.PolicyFile) (err error) {
 			open[i].Stale = open[i].Seen != k.Seen
 			k.Open = &open[i]
 		}
-		if i := slices.IndexFunc(last, is); i >= 0 {
+		// What was approved and changed since, by whoever has the key file or by stopping it,
+		// says nothing of what is there now.
+		if i := slices.IndexFunc(last, is); i >= 0 && (last[i].State != models.RequestApplied || !d.Updated.After(last[i].Decided)) {
 			k.Last = &last[i]
 		}
 		f.Kinds = append(f.Kinds, k)

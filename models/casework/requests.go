@@ -331,9 +331,16 @@ func described(q models.Request) string {
 	return fmt.Sprintf("%s %s order:%d code=%s needs=%d by=%s", q.Kind, q.Subject, q.OrderID, q.Code, q.Needs, q.By)
 }
 
-// sentence tells whether a text is one line that says something.
+// sentence tells whether a text is one line that says something, in letters that stand
+// where they are shown.
 func sentence(s string) bool {
-	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxReason && !strings.ContainsFunc(s, unicode.IsControl)
+	seen := func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) }
+	return strings.ContainsFunc(s, seen) && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxReason && !strings.ContainsFunc(s, hides)
+}
+
+// hides are the letters that aren't shown, or turn others around.
+func hides(r rune) bool {
+	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 func check(a Ask) error {

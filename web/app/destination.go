@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"counterfoil/models"
 	"counterfoil/models/actions"
@@ -42,6 +43,13 @@ func (c *destinationSetCmd) Run(ctx context.Context, t terminal) error {
 	case c.Watch:
 		mode = models.Watch
 	}
-	return actions.SetDestination(ctx, b.store, b.keys, commandLine.ID(), actions.Setup{Shop: c.Shop, Kind: models.ActionKind(c.Kind), Mode: mode,
-		URL: c.URL, Idempotent: c.Idempotent, Hosts: c.AllowHost, Secret: given.Secret})
+	in := actions.Setup{Shop: c.Shop, Kind: models.ActionKind(c.Kind), Mode: mode,
+		URL: c.URL, Idempotent: c.Idempotent, Hosts: c.AllowHost, Secret: given.Secret}
+	if err := actions.SetDestination(ctx, b.store, b.keys, commandLine.ID(), in); err != nil {
+		return err
+	}
+	if in.Inner() {
+		fmt.Fprintln(t.err, "warning: this address lies in an inner network and is never called unless --allow-host names its host")
+	}
+	return nil
 }
