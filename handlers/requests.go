@@ -256,26 +256,20 @@ func requestForms(r models.Request, actor models.Actor, over string, t typed) []
 	return forms
 }
 
-// given are the instructions to ship that somebody outside has heard of.
+// given are the instructions to ship that somebody outside may have heard of.
 func given(f models.OrderFile) int {
 	n := 0
 	for _, a := range f.Actions {
-		if a.Kind == models.FulfillmentInstruction && !a.Sent.IsZero() || a.Kind == models.FulfillmentInstruction && a.State == models.ActionDone {
+		if a.Kind == models.FulfillmentInstruction && a.Heard() {
 			n++
 		}
 	}
 	return n
 }
 
-// replaceable tells whether there is a first shipment that a second one could replace.
-func replaceable(f models.OrderFile) bool {
-	s := f.State(models.Fulfillment)
-	return s == models.FulfillmentPartial || s == models.FulfillmentFulfilled || given(f) > 0
-}
-
 // replacementOffers lets a person ask for a second shipment, where there was a first.
 func replacementOffers(f models.OrderFile, actor models.Actor) []views.OfferModel {
-	if f.Announced || !replaceable(f) {
+	if f.Unreplaceable(f.Actions) != "" {
 		return nil
 	}
 	return []views.OfferModel{{Label: locale.Say("may.replacement"), Icon: "send", Page: orderPath(f.ID) + "/replacement", Note: locale.Say("may.replacement.is"),
@@ -292,11 +286,11 @@ func replacementModel(f models.OrderFile, open []models.Request, actor models.Ac
 	if n := given(f); n > 0 {
 		form.Says = append(form.Says, locale.Say("replacement.count", n))
 	}
-	switch {
-	case len(open) > 0:
+	if why := f.Unreplaceable(f.Actions); why != "" {
+		form.Refused = locale.Say(why)
+	}
+	if len(open) > 0 {
 		form.Refused = locale.Say("action.open_request")
-	case !replaceable(f):
-		form.Refused = locale.Say("replacement.not_shipped")
 	}
 	m.Form = fill(form, t, f.ID)
 	return m
