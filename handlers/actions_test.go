@@ -299,7 +299,7 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	path := orderPath(c.order) + "/replacement"
-	c.says("wing", path, "Nothing of this order was shipped")
+	c.says("wing", path, "Nothing of this order has left yet")
 	c.action(models.FulfillmentInstruction, "order", models.ActionDone, "sent_at = now(), done_at = now()")
 	c.says("wing", path, "1 instruction of this order was given already.", "Parcel lost or damaged")
 	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.hold_reason"}}
