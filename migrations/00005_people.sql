@@ -1,8 +1,8 @@
 -- oldest: 1
 -- +goose Up
 
--- Which occasions plan which actions in a shop. A row is what its managers decided
--- otherwise than the product's own rules.
+-- Which occasions plan which actions in a shop. A row is a rule that its managers once
+-- decided otherwise than the product; without one the product's own rule holds.
 CREATE TABLE action_rules (
     shop_id    bigint      NOT NULL REFERENCES shops,
     occasion   text        NOT NULL CONSTRAINT action_rules_occasion_check CHECK (occasion IN ('paid', 'authorized', 'pay_on_delivery', 'refunded', 'shipped', 'cancelled')),
@@ -11,6 +11,7 @@ CREATE TABLE action_rules (
     wait       bigint      NOT NULL DEFAULT 0 CONSTRAINT action_rules_wait_check CHECK (wait BETWEEN 0 AND 2592000), -- seconds
     updated_at timestamptz NOT NULL,
     updated_by text        NOT NULL,
+    switched_at timestamptz, -- on or off, last; NULL: never
     PRIMARY KEY (shop_id, occasion, kind)
 );
 

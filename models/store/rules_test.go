@@ -49,12 +49,58 @@ func TestOnlyWhatDiffersFromTheDefaultsIsKept(t *testing.T) {
 		t.Errorf("%+v %v", changes, err)
 	}
 	b.setRules(ng, models.RulesOf(nil))
-	if n := one[int](b, `SELECT count(*) FROM action_rules`); n != 0 {
-		t.Errorf("%d rows are left of the defaults", n)
+	if changes, err = b.RuleChanges(t.Context(), b.shop); err != nil || len(changes) != 0 || b.rules().Version() != models.RulesOf(nil).Version() {
+		t.Errorf("the product's own rules are %+v %v", changes, err)
 	}
 	name, at, err := b.RulesSaved(t.Context(), b.shop)
 	if err != nil || name != "" || !at.IsZero() {
 		t.Errorf("saved by %q %s %v", name, at, err)
+	}
+}
+
+// Whoever switches a rule back to the product's own leaves when that was; waiting longer
+// switches nothing.
+func TestRulesKeepWhenTheyWereSwitched(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	invoice := models.ActionRule{Occasion: models.OnPaid, Kind: models.Invoice}
+	switches := func() string {
+		t.Helper()
+		list, err := b.RuleSwitches(t.Context(), b.shop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, s := range list {
+			if s.At.IsZero() {
+				t.Errorf("%+v", s)
+			}
+			out = append(out, models.ActionRules{s.ActionRule}.String())
+		}
+		return strings.Join(out, " ")
+	}
+	moment := func() time.Time {
+		return one[time.Time](b, `SELECT switched_at FROM action_rules WHERE kind = 'invoice'`)
+	}
+	for _, c := range []struct {
+		decided []models.ActionRule
+		want    string
+	}{
+		{nil, ""},
+		{[]models.ActionRule{{Occasion: models.OnRefunded, Kind: models.CustomerMessage, Active: true, Wait: time.Hour}}, ""},
+		{[]models.ActionRule{invoice}, "paid/invoice=off"},
+		{nil, "paid/invoice=on"},
+	} {
+		b.setRules("staff:1", models.RulesOf(c.decided))
+		if got := switches(); got != c.want {
+			t.Errorf("after %v: %q, want %q", c.decided, got, c.want)
+		}
+	}
+	was := moment()
+	invoice.Active, invoice.Wait = true, time.Hour
+	b.setRules("staff:1", models.RulesOf([]models.ActionRule{invoice}))
+	if got := switches(); got != "paid/invoice=on,1h0m0s" || !moment().Equal(was) {
+		t.Errorf("a longer wait: %q, switched at %s, was %s", got, moment(), was)
 	}
 }
 
