@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -299,9 +300,8 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	path := orderPath(c.order) + "/replacement"
-	c.says("wing", path, "Nothing of this order has left yet")
 	c.action(models.FulfillmentInstruction, "order", models.ActionDone, "sent_at = now(), done_at = now()")
-	c.says("wing", path, "1 instruction of this order was given already.", "Parcel lost or damaged")
+	c.says("wing", path, "Nothing of this order has left yet", "1 instruction of this order was given already.") // it is only announced
 	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.hold_reason"}}
 	c.posts("wing", path, url.Values{"code": {"lost_parcel"}}, http.StatusUnprocessableEntity)
 	c.askers.fails = nil
@@ -315,11 +315,40 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	if status, _, _ := c.send("au", get, path, nil); status != http.StatusForbidden {
 		t.Errorf("an auditor asks for a replacement: %d", status)
 	}
-	again := func(f models.OrderFile) bool {
-		return slices.ContainsFunc(orderModel(f, supporter, moment).Offer, func(o views.OfferModel) bool { return strings.HasSuffix(o.Page, "/replacement") })
+}
+
+// The page offers what the service takes, and the form says why it takes nothing else.
+func TestAReplacementIsOfferedWhereSomethingLeft(t *testing.T) {
+	t.Parallel()
+	with := func(change func(f *models.OrderFile)) models.OrderFile {
+		f := quietOrder()
+		f.Axes = maps.Clone(f.Axes)
+		change(&f)
+		return f
 	}
-	if !again(quietOrder()) || again(downOrder()) || again(announcedOrder()) {
-		t.Error("a replacement is offered where nothing was shipped, or not where something was")
+	unshipped := func(f *models.OrderFile, a ...models.Action) {
+		f.Axes[models.Fulfillment], f.Items.Shipped, f.Actions = models.AxisRecord{State: models.FulfillmentUnfulfilled}, 0, a
+	}
+	for name, c := range map[string]struct {
+		file models.OrderFile
+		want string
+	}{
+		"shipped":        {quietOrder(), ""},
+		"nothing left":   {with(func(f *models.OrderFile) { unshipped(f) }), "error.nothing_to_replace"},
+		"only announced": {announcedOrder(), "error.nothing_to_replace"},
+		"a test order":   {with(func(f *models.OrderFile) { f.Test = true }), "error.nothing_to_replace"},
+		"watched": {with(func(f *models.OrderFile) {
+			unshipped(f, models.Action{Kind: models.FulfillmentInstruction, Stage: models.WholeOrder, State: models.ActionWatched})
+		}), ""},
+		"cancelled": {with(func(f *models.OrderFile) {
+			f.Axes[models.Cancellation] = models.AxisRecord{State: models.CancellationCancelled}
+		}), "error.still_ended.cancellation"},
+	} {
+		offered := slices.ContainsFunc(orderModel(c.file, supporter, moment).Offer, func(o views.OfferModel) bool { return strings.HasSuffix(o.Page, "/replacement") })
+		form := replacementModel(c.file, nil, supporter, "", moment, typed{}).Form
+		if offered != (c.want == "") || form.Refused.Key != c.want {
+			t.Errorf("%s: offered %t, the form says %q, want %q", name, offered, form.Refused.Key, c.want)
+		}
 	}
 }
 
