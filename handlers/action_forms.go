@@ -11,7 +11,7 @@ import (
 
 // actionForms are what the person may do with an action, or may not and why.
 func actionForms(in actionIn) []views.ActFormModel {
-	f, path := in.file, actionPath(in.file.ID)
+	f, path := in.file, views.ActionPath(in.file.ID)
 	var forms []views.ActFormModel
 	add := func(m views.ActFormModel, refused locale.Text) {
 		m.Post, m.Refused = path+"/"+m.Name, refused

@@ -79,10 +79,7 @@ func actionTabs(q models.ActionListQuery, counts map[models.ActionTab]models.Act
 			t.Href += "?" + v.Encode()
 		}
 		if n, known := counts[tab]; known {
-			t.Count = strconv.Itoa(n.N)
-			if n.More {
-				t.Count += "+"
-			}
+			t.Count = views.AtLeast(n.N, n.More)
 		}
 		tabs = append(tabs, t)
 	}
@@ -219,7 +216,7 @@ func actionSteps(f models.OrderFile) []views.StepModel {
 			if key == "flow.action.planned" && a.State != models.ActionWatched {
 				cause = locale.Text{} // how it went stands at its own time
 			}
-			steps = append(steps, views.StepModel{At: at, Icon: "send", Kind: "action", Warn: warn, Text: locale.Say(key), Href: actionPath(a.ID),
+			steps = append(steps, views.StepModel{At: at, Icon: "send", Kind: "action", Warn: warn, Text: locale.Say(key), Href: views.ActionPath(a.ID),
 				Name: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency)), Cause: cause})
 		}
 		if a.State == models.ActionNotNeeded && a.Done.IsZero() {

@@ -102,7 +102,7 @@ func actionFacts(f models.ActionFile) []views.FactModel {
 func relatives(f models.ActionFile) []views.FactModel {
 	var list []views.FactModel
 	add := func(key string, a models.Action) {
-		list = append(list, views.FactModel{Label: locale.Say("action.fact." + key), Href: actionPath(a.ID),
+		list = append(list, views.FactModel{Label: locale.Say("action.fact." + key), Href: views.ActionPath(a.ID),
 			Link: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency))})
 	}
 	if f.InsteadBy != nil {

@@ -293,7 +293,7 @@ func (h Actions) receipt(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	in.Back = web.LocalPath(in.Back, actionPath(f.ID))
+	in.Back = web.LocalPath(in.Back, views.ActionPath(f.ID))
 	_, err = h.Actions.Settle(c.Request.Context(), web.Actor(c), f.ID, actions.Receipt{Outcome: in.Outcome, Receipt: in.Receipt})
 	if t, ok := refused(err, "receipt", f.ID, in); ok {
 		if list, listed := listValues(in.Back); listed && t.status == http.StatusUnprocessableEntity {
@@ -363,7 +363,5 @@ func (h Actions) do(c *gin.Context, form string, what func(context.Context, mode
 	default:
 		web.Flash(c, said)
 	}
-	return web.SeeOther(c, actionPath(f.ID))
+	return web.SeeOther(c, views.ActionPath(f.ID))
 }
-
-func actionPath(id int64) string { return "/actions/" + strconv.FormatInt(id, 10) }

@@ -172,7 +172,7 @@ func TestTickingOffInTheList(t *testing.T) {
 	c := newCounter(t)
 	id := c.action(models.FulfillmentInstruction, "order", models.ActionManual, "")
 	c.action(models.Invoice, "order", models.ActionManual, "")
-	path := actionPath(id) + "/receipt"
+	path := views.ActionPath(id) + "/receipt"
 	c.says("wing", "/actions", `action="`+path+`"`, `name="back" value="/actions"`)
 	back := "/actions?kind=fulfillment_instruction&state=manual"
 	_, page := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {" "}, "back": {back}}, http.StatusUnprocessableEntity)
@@ -184,11 +184,11 @@ func TestTickingOffInTheList(t *testing.T) {
 		t.Errorf("leads to %q", to)
 	}
 	c.says("wing", "/actions", "Ticked off: #HK-1.", "autofocus")
-	c.says("wing", actionPath(id), "SF1", "Done", "Follow-ups")
-	if to, _ := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {"SF2"}, "back": {"//evil.example"}}, http.StatusSeeOther); to != actionPath(id) {
+	c.says("wing", views.ActionPath(id), "SF1", "Done", "Follow-ups")
+	if to, _ := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {"SF2"}, "back": {"//evil.example"}}, http.StatusSeeOther); to != views.ActionPath(id) {
 		t.Errorf("leads to %q", to)
 	}
-	c.says("wing", actionPath(id), "Another receipt was recorded")
+	c.says("wing", views.ActionPath(id), "Another receipt was recorded")
 }
 
 func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
@@ -213,7 +213,7 @@ func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
 		{models.ActionWithdrawn, "release", "wing ka ng", "These can: Support, Manager."},
 		{models.ActionDone, "again", "wing ka ng", "These can: Support, Manager."},
 	} {
-		path := actionPath(in[x.state])
+		path := views.ActionPath(in[x.state])
 		for _, who := range []string{"wing", "ka", "ng", "ad", "au"} {
 			_, _, page := c.send(who, get, path, nil)
 			_, form, found := strings.Cut(page, `action="`+path+"/"+x.form+`"`)
@@ -225,16 +225,16 @@ func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
 		}
 	}
 	for _, s := range []models.ActionState{models.ActionPlanned, models.ActionSending, models.ActionNotNeeded, models.ActionWatched} {
-		c.says("wing", actionPath(in[s]), "What you may do")
+		c.says("wing", views.ActionPath(in[s]), "What you may do")
 	}
 	for who, path := range map[string]string{"wing": "/retry", "au": "/release", "ad": "/again"} {
-		c.posts(who, actionPath(in[models.ActionFailed])+path, url.Values{"reason": {"x"}}, http.StatusForbidden)
+		c.posts(who, views.ActionPath(in[models.ActionFailed])+path, url.Values{"reason": {"x"}}, http.StatusForbidden)
 	}
-	c.posts("wing", actionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"done"}}, http.StatusForbidden)
-	c.posts("ka", actionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"failed"}}, http.StatusSeeOther)
-	c.says("ka", actionPath(in[models.ActionUnclear]), "Recorded: it did not happen.", "It was reported that this didn’t happen.")
-	c.posts("ka", actionPath(in[models.ActionFailed])+"/retry", url.Values{"reason": {"the warehouse is back"}}, http.StatusSeeOther)
-	c.says("ka", actionPath(in[models.ActionFailed]), "It is tried again.")
+	c.posts("wing", views.ActionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"done"}}, http.StatusForbidden)
+	c.posts("ka", views.ActionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"failed"}}, http.StatusSeeOther)
+	c.says("ka", views.ActionPath(in[models.ActionUnclear]), "Recorded: it did not happen.", "It was reported that this didn’t happen.")
+	c.posts("ka", views.ActionPath(in[models.ActionFailed])+"/retry", url.Values{"reason": {"the warehouse is back"}}, http.StatusSeeOther)
+	c.says("ka", views.ActionPath(in[models.ActionFailed]), "It is tried again.")
 	if len(c.askers.said) != 1 || !strings.HasSuffix(c.askers.said[0], "the warehouse is back") {
 		t.Errorf("%q", c.askers.said)
 	}
@@ -244,7 +244,7 @@ func TestARequestIsProposedAndDecided(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	id := c.action(models.FulfillmentInstruction, "order", models.ActionWaiting, "person = true, why = 'released'")
-	path := actionPath(id)
+	path := views.ActionPath(id)
 	c.says("wing", path, "Nothing is sent until another person approves.", "A release doesn’t replace facts.", "Data verified")
 	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.hold_reason"}}
 	_, page := c.posts("wing", path+"/release", url.Values{"code": {"goodwill"}, "reason": {"<i>\x00"}}, http.StatusUnprocessableEntity)
@@ -363,12 +363,12 @@ func TestFollowUpsOfOthersArentThere(t *testing.T) {
 	}
 	c.signIn(t, "wing@shop.example")
 	c.exec("INSERT INTO staff_shops (staff_id, shop_id) SELECT id, $1 FROM staff WHERE name = 'Somebody' AND role = 'support'", shop)
-	for _, path := range []string{actionPath(id), "/requests/1", orderPath(c.order) + "/replacement", "/actions/999999", "/requests/99", "/actions/x"} {
+	for _, path := range []string{views.ActionPath(id), "/requests/1", orderPath(c.order) + "/replacement", "/actions/999999", "/requests/99", "/actions/x"} {
 		if status, _, _ := c.send("wing", get, path, nil); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	for _, path := range []string{actionPath(id) + "/receipt", actionPath(id) + "/release", actionPath(id) + "/again", "/requests/1/withdraw", orderPath(c.order) + "/replacement"} {
+	for _, path := range []string{views.ActionPath(id) + "/receipt", views.ActionPath(id) + "/release", views.ActionPath(id) + "/again", "/requests/1/withdraw", orderPath(c.order) + "/replacement"} {
 		c.posts("wing", path, url.Values{"receipt": {"x"}, "reason": {"x"}}, http.StatusNotFound)
 	}
 	c.never("wing", "/actions?state=all", "#HK-1", "hk-main")

@@ -173,13 +173,11 @@ func (h Actions) replace(c *gin.Context) error {
 	return web.SeeOther(c, orderPath(f.ID))
 }
 
-func requestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
-
 // requestSubject is the page of what a request is about.
 func requestSubject(r models.Request) string {
 	switch {
 	case r.ActionID != 0:
-		return actionPath(r.ActionID)
+		return views.ActionPath(r.ActionID)
 	case r.OrderID != 0:
 		return orderPath(r.OrderID)
 	}
@@ -223,13 +221,13 @@ func requestModel(r models.Request, actor models.Actor, over string, now time.Ti
 		say("request.ended", r.Decided)
 	}
 	if r.Made != 0 && r.Made != r.ActionID {
-		m.Made = actionPath(r.Made)
+		m.Made = views.ActionPath(r.Made)
 	}
 	return m
 }
 
 func requestForms(r models.Request, actor models.Actor, over string, t typed) []views.ActFormModel {
-	path := requestPath(r.ID)
+	path := views.RequestPath(r.ID)
 	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(r.Kind)), Icon: "tick",
 		Says: []locale.Text{locale.Say("request.decide." + string(r.Kind))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
 		Fields: []views.FieldModel{{Name: "note", Label: locale.Say("request.note_field"), Max: longestReason}}}

@@ -121,12 +121,16 @@ func TestActionsKeepTheirOccasion(t *testing.T) {
 	if wait := list[0].NotBefore.Sub(list[0].Planned); wait != time.Hour {
 		t.Errorf("waits %s", wait)
 	}
-	counts, err := b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute))
-	if err != nil || counts[models.FulfillmentInstruction] != 1 || counts[models.Invoice] != 1 || len(counts) != 2 {
+	counts, err := b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute), 1)
+	if err != nil || counts[models.FulfillmentInstruction] != (models.ActionCount{N: 1}) || counts[models.Invoice] != (models.ActionCount{N: 1}) || len(counts) != 2 {
 		t.Errorf("watched %v %v", counts, err)
 	}
+	b.plan(order, models.Plan{Kind: models.Invoice, Stage: "more:1", Occasion: models.OnPaid})
+	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute), 1); err != nil || counts[models.Invoice] != (models.ActionCount{N: 1, More: true}) {
+		t.Errorf("two of a kind, counted to one: %v %v", counts, err)
+	}
 	b.must(`UPDATE actions SET planned_at = now() - interval '8 days' WHERE kind = 'invoice'`, `UPDATE actions SET state = 'done' WHERE kind <> 'invoice'`)
-	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-7*24*time.Hour)); err != nil || len(counts) != 0 {
+	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-7*24*time.Hour), 1); err != nil || len(counts) != 0 {
 		t.Errorf("watched %v %v", counts, err)
 	}
 }
