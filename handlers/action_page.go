@@ -108,8 +108,8 @@ func relatives(f models.ActionFile) []views.FactModel {
 	if f.InsteadBy != nil {
 		add("instead", *f.InsteadBy)
 	}
-	if f.Repeats != nil {
-		add("repeats", *f.Repeats)
+	if f.RepeatOf != nil {
+		add("repeats", *f.RepeatOf)
 	}
 	for _, a := range f.RepeatedBy {
 		add("repeated", a)

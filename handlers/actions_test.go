@@ -75,6 +75,22 @@ func (a *askers) List(_ context.Context, q models.RequestQuery) (models.Page[mod
 	return page, nil
 }
 
+// askedFor is the list of actions with what the askers were asked for.
+type askedFor struct {
+	actionReader
+	*askers
+}
+
+func (a askedFor) AskedFor(_ context.Context, q models.ActionListQuery, _ int) ([]models.Request, bool, error) {
+	var open []models.Request
+	for _, r := range slices.Backward(a.requests) {
+		if r.State == models.RequestProposed && (q.Shop == "" || q.Shop == r.Shop) && (q.Kind == "" || q.Kind == r.ActionKind) && (q.Order == 0 || q.Order == r.OrderID) {
+			open = append(open, r)
+		}
+	}
+	return open, false, nil
+}
+
 func (a *askers) Stake(context.Context, models.Actor, models.Request) (models.Stake, error) {
 	return models.Stake{Amount: 128000, Currency: "HKD"}, nil
 }
@@ -292,7 +308,9 @@ func TestMakingLiveIsDecidedWherePoliciesAre(t *testing.T) {
 	c.askers.requests = []models.Request{{ID: 1, Kind: models.RequestLive, State: models.RequestProposed, ShopID: 1, Shop: "hk", ActionKind: models.Invoice, Code: "other", Reason: "a week was watched",
 		ByName: "Ng", ByRole: models.Manager, At: time.Now(), Expires: time.Now().Add(time.Hour)}}
 	c.says("ad", "/actions", "Make live: Invoice", `href="/requests/1"`)
-	c.says("ad", "/requests/1", `href="/policies"`, "a week was watched")
+	c.says("ad", "/actions?kind=invoice&shop=hk", "Make live: Invoice")
+	c.never("ad", "/actions?kind=credit_note", "Make live: Invoice")
+	c.says("ad", "/requests/1", `href="/policies?shop=hk#invoice"`, "a week was watched")
 	c.never("ng", "/requests/1", `action="/requests/1/approve"`)
 }
 
@@ -349,6 +367,21 @@ func TestAReplacementIsOfferedWhereSomethingLeft(t *testing.T) {
 		if offered != (c.want == "") || form.Refused.Key != c.want {
 			t.Errorf("%s: offered %t, the form says %q, want %q", name, offered, form.Refused.Key, c.want)
 		}
+	}
+}
+
+// Where somebody asked already, the order's page says so instead of offering it again.
+func TestAnOpenReplacementStandsWhereTheOfferDoes(t *testing.T) {
+	t.Parallel()
+	f := quietOrder()
+	f.Asked = []models.Request{{ID: 7, Kind: models.RequestRelease, State: models.RequestProposed}, {ID: 6, Kind: models.RequestReplacement, State: models.RequestProposed, ByName: "Wing", ByRole: models.Support}}
+	offers := orderModel(f, supporter, moment).Offer
+	if o := offers[len(offers)-1]; o.Page != "/requests/6" || o.Note.Key != "may.replacement.asked" || o.Note.Args[0] != "Wing" {
+		t.Errorf("%+v", o)
+	}
+	f.Asked = f.Asked[:1]
+	if offers = orderModel(f, supporter, moment).Offer; offers[len(offers)-1].Page != orderPath(f.ID)+"/replacement" {
+		t.Errorf("%+v", offers[len(offers)-1])
 	}
 }
 

@@ -102,13 +102,8 @@ func (h Actions) end(c *gin.Context, form string, how func(context.Context, mode
 	if t, ok := refused(err, form, r.ID, in); ok {
 		return h.showRequest(c, r, t)
 	}
-	switch {
-	case models.CodeOf(err) == models.Conflict:
-		flashConflict(c, err)
-	case err != nil:
+	if err := flashed(c, err, said); err != nil {
 		return err
-	default:
-		web.Flash(c, said)
 	}
 	return web.SeeOther(c, requestSubject(r))
 }
@@ -162,13 +157,8 @@ func (h Actions) replace(c *gin.Context) error {
 	if t, ok := refused(err, "replacement", f.ID, in); ok {
 		return h.showReplacement(c, f, t)
 	}
-	switch {
-	case models.CodeOf(err) == models.Conflict:
-		flashConflict(c, err)
-	case err != nil:
+	if err := flashed(c, err, "request.done."+string(r.State)); err != nil {
 		return err
-	default:
-		web.Flash(c, "request.done."+string(r.State))
 	}
 	return web.SeeOther(c, orderPath(f.ID))
 }
@@ -180,8 +170,10 @@ func requestSubject(r models.Request) string {
 		return views.ActionPath(r.ActionID)
 	case r.OrderID != 0:
 		return orderPath(r.OrderID)
+	case r.ActionKind != "": // where it is made live
+		return kindPath(r.Shop, r.ActionKind)
 	}
-	return "/policies" // where a kind of action is made live
+	return policiesPath(r.Shop)
 }
 
 func requestAbout(r models.Request) locale.Text {
@@ -265,8 +257,14 @@ func given(f models.OrderFile) int {
 	return n
 }
 
-// replacementOffers lets a person ask for a second shipment, where there was a first.
+// replacementOffers lets a person ask for a second shipment, where there was a first,
+// or leads to what somebody asked for already.
 func replacementOffers(f models.OrderFile, actor models.Actor) []views.OfferModel {
+	if i := slices.IndexFunc(f.Asked, func(r models.Request) bool { return r.Kind == models.RequestReplacement }); i >= 0 {
+		r := f.Asked[i]
+		return []views.OfferModel{{Label: locale.Say("may.replacement.see"), Icon: "review", Page: views.RequestPath(r.ID),
+			Note: locale.Say("may.replacement.asked", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), locale.Ago{Time: r.Expires})}}
+	}
 	if f.Unreplaceable(f.Actions) != "" {
 		return nil
 	}

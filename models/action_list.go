@@ -53,26 +53,8 @@ type ActionFile struct {
 	// PlannedBy and WithdrawnBy are the ledger entries that did so.
 	PlannedBy, WithdrawnBy *Entry
 	InsteadBy              *Action // took its place when two orders became one
-	Repeats                *Action // what it does once more
+	RepeatOf               *Action // what it does once more
 	RepeatedBy             []Action
-}
-
-// A ShopView is a shop as lists name it, with where its actions go.
-type ShopView struct {
-	ID           int64
-	Slug         string
-	Name         string
-	Destinations []Destination // without those that are only watched
-}
-
-// Watches tells whether a kind of action is planned in the shop and not sent.
-func (s ShopView) Watches(k ActionKind) bool {
-	for _, d := range s.Destinations {
-		if d.Kind == k {
-			return false
-		}
-	}
-	return true
 }
 
 // An ActionCount is how many actions a tab has; More: at least that many.

@@ -14,7 +14,7 @@ import (
 type ActionsModel struct {
 	Tabs      []TabModel
 	State     string // as asked for, kept by the filters
-	Shops     []models.ShopView
+	Shops     []models.ShopName
 	Shop      string
 	Kind      models.ActionKind
 	Order     int64 // 0: every order
