@@ -36,7 +36,8 @@ func stretches(q models.ActionListQuery) []stretch {
 }
 
 // listed selects the ids of at most limit actions, newest first. Each state comes from
-// actions_state by itself, so that a rare one isn't searched for among all others.
+// actions_state or actions_shop_state by itself, so that a rare one isn't searched for
+// among all others.
 func listed(q models.ActionListQuery, before int64, limit int) (string, []any) {
 	var parts []string
 	var args []any
