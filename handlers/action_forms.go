@@ -11,7 +11,7 @@ import (
 
 // actionForms are what the person may do with an action, or may not and why.
 func actionForms(in actionIn) []views.ActFormModel {
-	f, path := in.file, actionPath(in.file.ID)
+	f, path := in.file, views.ActionPath(in.file.ID)
 	var forms []views.ActFormModel
 	add := func(m views.ActFormModel, refused locale.Text) {
 		m.Post, m.Refused = path+"/"+m.Name, refused
@@ -32,7 +32,7 @@ func actionForms(in actionIn) []views.ActFormModel {
 			break
 		}
 		add(views.ActFormModel{Name: "retry", Title: locale.Say("action.retry.title"), Says: []locale.Text{locale.Say("action.retry.is")}, Fields: []views.FieldModel{reasonField()},
-			Do: locale.Say("action.retry.title"), Icon: "sync"}, without(in.actor, models.ActionsDecide))
+			Do: locale.Say("action.retry.title"), Icon: "sync"}, without(in.actor, models.ActionsRetry))
 	case f.State == models.ActionWaiting || f.State == models.ActionPlanned:
 		add(releaseForm(in), releaseRefused(in, asked))
 	case f.State == models.ActionWithdrawn && f.Sent.IsZero():
@@ -152,7 +152,7 @@ func unsettled(a models.Actor, s models.ActionState) locale.Text {
 	if s == models.ActionSending {
 		return without(a, models.ActionsReceipt)
 	}
-	if a.Role == models.Manager || a.Role == models.Support && a.Lead {
+	if a.Decides() {
 		return locale.Text{}
 	}
 	return locale.Say("may.refused.role", locale.Say("role."+string(a.Role)), locale.List{locale.Say("role.lead"), locale.Say("role.manager")})

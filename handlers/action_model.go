@@ -13,16 +13,17 @@ import (
 
 // An actionsIn is what the list of actions is worked out from.
 type actionsIn struct {
-	query    models.ActionListQuery
-	page     models.Page[models.ActionRow]
-	counts   map[models.ActionTab]models.ActionCount
-	watched  map[models.ActionKind][]string
-	shops    []models.ShopView
-	requests models.Page[models.Request]
-	actor    models.Actor
-	now      time.Time
-	tick     typed
-	focus    bool // the first line that can be ticked off gets the keyboard
+	query     models.ActionListQuery
+	page      models.Page[models.ActionRow]
+	counts    map[models.ActionTab]models.ActionCount
+	watched   map[models.ActionKind][]string
+	shops     []models.ShopName
+	requests  []models.Request
+	moreAsked bool // there are more than those
+	actor     models.Actor
+	now       time.Time
+	tick      typed
+	focus     bool // the first line that can be ticked off gets the keyboard
 }
 
 // actionsModel works out the list of actions.
@@ -31,7 +32,7 @@ func actionsModel(in actionsIn) views.ActionsModel {
 	v := actionValues(q)
 	m := views.ActionsModel{
 		State: v.Get("state"), Shops: in.shops, Shop: q.Shop, Kind: q.Kind, Order: q.Order, Watched: watchedSaid(in.watched, len(in.shops) > 1),
-		MoreAsked: in.requests.Next != "", Filtered: q.Kind != "" || q.Shop != "" || q.Order != 0 || q.State != "" || q.Cursor != "",
+		MoreAsked: in.moreAsked, Filtered: q.Kind != "" || q.Shop != "" || q.Order != 0 || q.State != "" || q.Cursor != "",
 		Empty: string(q.Tab), Newer: listPath("/actions", v, in.page.Prev), Older: listPath("/actions", v, in.page.Next), Back: "/actions",
 	}
 	if len(v) > 0 {
@@ -46,7 +47,7 @@ func actionsModel(in actionsIn) views.ActionsModel {
 			m.OrderName = in.page.Items[0].OrderName
 		}
 	}
-	for _, r := range in.requests.Items {
+	for _, r := range in.requests {
 		m.Approvals = append(m.Approvals, views.RequestLine{ID: r.ID, Kind: r.Kind, Action: r.ActionKind, Subject: r.OrderName, Shop: r.Shop,
 			By: orDash(r.ByName, r.By), Role: r.ByRole, Since: r.At, Expires: r.Expires})
 	}
@@ -79,10 +80,7 @@ func actionTabs(q models.ActionListQuery, counts map[models.ActionTab]models.Act
 			t.Href += "?" + v.Encode()
 		}
 		if n, known := counts[tab]; known {
-			t.Count = strconv.Itoa(n.N)
-			if n.More {
-				t.Count += "+"
-			}
+			t.Count = views.AtLeast(n.N, n.More)
 		}
 		tabs = append(tabs, t)
 	}
@@ -219,7 +217,7 @@ func actionSteps(f models.OrderFile) []views.StepModel {
 			if key == "flow.action.planned" && a.State != models.ActionWatched {
 				cause = locale.Text{} // how it went stands at its own time
 			}
-			steps = append(steps, views.StepModel{At: at, Icon: "send", Kind: "action", Warn: warn, Text: locale.Say(key), Href: actionPath(a.ID),
+			steps = append(steps, views.StepModel{At: at, Icon: "send", Kind: "action", Warn: warn, Text: locale.Say(key), Href: views.ActionPath(a.ID),
 				Name: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency)), Cause: cause})
 		}
 		if a.State == models.ActionNotNeeded && a.Done.IsZero() {

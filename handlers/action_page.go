@@ -84,6 +84,12 @@ func actionFacts(f models.ActionFile) []views.FactModel {
 	at("released", f.Released)
 	at("sent", f.Sent)
 	at("done", f.Done)
+	if f.SettledBy != "" {
+		say("settled", locale.Say("value", f.SettledBy))
+	}
+	if !f.Retried.IsZero() {
+		say("retried", locale.Say("action.retried", f.Retried, f.RetriedBy, f.RetryReason))
+	}
 	if f.Tries > 0 {
 		say("tries", locale.Say("value", f.Tries))
 	}
@@ -102,14 +108,14 @@ func actionFacts(f models.ActionFile) []views.FactModel {
 func relatives(f models.ActionFile) []views.FactModel {
 	var list []views.FactModel
 	add := func(key string, a models.Action) {
-		list = append(list, views.FactModel{Label: locale.Say("action.fact." + key), Href: actionPath(a.ID),
+		list = append(list, views.FactModel{Label: locale.Say("action.fact." + key), Href: views.ActionPath(a.ID),
 			Link: locale.Say("action.ref", locale.Say("action."+string(a.Kind)), stageText(a.Stage, f.Currency))})
 	}
 	if f.InsteadBy != nil {
 		add("instead", *f.InsteadBy)
 	}
-	if f.Repeats != nil {
-		add("repeats", *f.Repeats)
+	if f.RepeatOf != nil {
+		add("repeats", *f.RepeatOf)
 	}
 	for _, a := range f.RepeatedBy {
 		add("repeated", a)

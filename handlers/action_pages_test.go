@@ -17,7 +17,7 @@ func manyActions(actor models.Actor, tab models.ActionTab) actionsIn {
 	in := actionsIn{query: models.ActionListQuery{Tab: tab}, actor: actor, now: moment,
 		counts:  map[models.ActionTab]models.ActionCount{models.TabNeeds: {N: 4}, models.TabDone: {N: 999, More: true}},
 		watched: map[models.ActionKind][]string{models.Invoice: {"hk", "tw"}, models.CustomerMessage: {"hk", "tw"}, models.StockDeduction: {"tw"}},
-		shops:   []models.ShopView{{ID: 1, Slug: "hk", Name: "Harbour & Pine, Hong Kong"}, {ID: 2, Slug: "tw", Name: quietOrder().ShopName}},
+		shops:   []models.ShopName{{ID: 1, Slug: "hk", Name: "Harbour & Pine, Hong Kong"}, {ID: 2, Slug: "tw", Name: quietOrder().ShopName}},
 		tick:    typed{form: "receipt", id: 104, in: act{Receipt: "<SF>"}, errors: views.FieldErrors{"receipt": locale.Say("error.receipt_missing")}}}
 	in.page.Next = "100"
 	stages := []string{"order", "payment_received", "refund:18000", "more:1", "replacement:1", "again:2"}
@@ -40,8 +40,8 @@ func manyActions(actor models.Actor, tab models.ActionTab) actionsIn {
 		in.page.Items = append(in.page.Items, models.ActionRow{ShopName: "Harbour", Currency: "HKD", Action: models.Action{ID: 50, OrderID: 10428, OrderName: "#HK-10428", Kind: models.FulfillmentInstruction,
 			Stage: "order", State: models.ActionWaiting, Why: key, NotBefore: moment.Add(time.Hour), Due: moment.Add(time.Minute), Error: "503 Service Unavailable\n<html>", Tries: 3, Planned: before(time.Hour)}})
 	}
-	in.requests.Items, in.requests.Next = []models.Request{openAsk(), {ID: 9, Kind: models.RequestLive, State: models.RequestProposed, Shop: "tw", ActionKind: models.Invoice, ByName: "Ng", ByRole: models.Manager,
-		At: before(time.Hour), Expires: moment.Add(time.Hour), Code: "other", Needs: 2}}, "1"
+	in.requests, in.moreAsked = []models.Request{openAsk(), {ID: 9, Kind: models.RequestLive, State: models.RequestProposed, Shop: "tw", ActionKind: models.Invoice, ByName: "Ng", ByRole: models.Manager,
+		At: before(time.Hour), Expires: moment.Add(time.Hour), Code: "other", Needs: 2}}, true
 	return in
 }
 
@@ -82,7 +82,7 @@ func unclearAction() actionIn {
 	in.requests, in.order.Holds = nil, nil
 	f := &in.file
 	f.State, f.Tries, f.Sent, f.Error, f.URL, f.Receipt = models.ActionUnclear, 2, before(20*time.Minute), "no answer within 10 s\n<p>maybe</p>", "https://old.example/x", "R-1"
-	f.InsteadBy, f.Repeats, f.RepeatedBy = &models.Action{ID: 78, Kind: models.Invoice, Stage: "order"}, &models.Action{ID: 79, Kind: models.CustomerMessage, Stage: "again:1"}, []models.Action{{ID: 80, Kind: models.CustomerMessage, Stage: "refund:1"}}
+	f.InsteadBy, f.RepeatOf, f.RepeatedBy = &models.Action{ID: 78, Kind: models.Invoice, Stage: "order"}, &models.Action{ID: 79, Kind: models.CustomerMessage, Stage: "again:1"}, []models.Action{{ID: 80, Kind: models.CustomerMessage, Stage: "refund:1"}}
 	f.WithdrawnBy = f.PlannedBy
 	in.typed = typed{form: "receipt", id: 77, status: http.StatusUnprocessableEntity, in: act{Outcome: "else", Receipt: `"><b>`}, errors: views.FieldErrors{"outcome": locale.Say("error.outcome"), "else": locale.Say("error.word")}, wrong: locale.Say("error.invalid")}
 	return in

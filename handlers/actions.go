@@ -22,7 +22,8 @@ type actionReader interface {
 	ActionList(ctx context.Context, q models.ActionListQuery) (models.Page[models.ActionRow], error)
 	ActionCounts(ctx context.Context, q models.ActionListQuery, limit int) (map[models.ActionTab]models.ActionCount, error)
 	WatchedKinds(ctx context.Context, q models.ActionListQuery) (map[models.ActionKind][]string, error)
-	ShopViews(ctx context.Context, shops []int64) ([]models.ShopView, error)
+	AskedFor(ctx context.Context, q models.ActionListQuery, limit int) (requests []models.Request, more bool, err error)
+	ShopNames(ctx context.Context, shops []int64) ([]models.ShopName, error)
 	ActionFile(ctx context.Context, id int64) (models.ActionFile, error)
 }
 
@@ -76,10 +77,10 @@ func (h Actions) showList(c *gin.Context, v url.Values, tick typed) error {
 	}
 	q.Shops = actor.Shops
 	in := actionsIn{query: q, actor: actor, now: web.Now(c), tick: tick}
-	if in.shops, err = h.Book.ShopViews(ctx, actor.Shops); err != nil {
+	if in.shops, err = h.Book.ShopNames(ctx, actor.Shops); err != nil {
 		return err
 	}
-	if q.Shop != "" && !slices.ContainsFunc(in.shops, func(s models.ShopView) bool { return s.Slug == q.Shop }) {
+	if q.Shop != "" && !slices.ContainsFunc(in.shops, func(s models.ShopName) bool { return s.Slug == q.Shop }) {
 		return models.Fail(models.Invalid, "error.filter", q.Shop)
 	}
 	if in.page, err = h.Book.ActionList(ctx, q); err != nil {
@@ -92,7 +93,7 @@ func (h Actions) showList(c *gin.Context, v url.Values, tick typed) error {
 		return err
 	}
 	if q.Tab == models.TabNeeds && q.Cursor == "" {
-		if in.requests, err = h.Casework.List(ctx, models.RequestQuery{Shops: actor.Shops, State: models.RequestProposed, Order: q.Order, Limit: asked}); err != nil {
+		if in.requests, in.moreAsked, err = h.Book.AskedFor(ctx, q, asked); err != nil {
 			return err
 		}
 	}
@@ -266,6 +267,20 @@ func refused(err error, form string, id int64, in act) (typed, bool) {
 	return t, true
 }
 
+// flashed says that something was done, or what changed meanwhile. It answers any other
+// error.
+func flashed(c *gin.Context, err error, said string) error {
+	switch {
+	case err == nil:
+		web.Flash(c, said)
+	case models.CodeOf(err) == models.Conflict:
+		flashConflict(c, err)
+	default:
+		return err
+	}
+	return nil
+}
+
 // flashConflict says what changed meanwhile; the page that follows shows how it is now.
 func flashConflict(c *gin.Context, err error) {
 	wrong, ok := errors.AsType[*models.Error](err)
@@ -293,7 +308,7 @@ func (h Actions) receipt(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	in.Back = web.LocalPath(in.Back, actionPath(f.ID))
+	in.Back = web.LocalPath(in.Back, views.ActionPath(f.ID))
 	_, err = h.Actions.Settle(c.Request.Context(), web.Actor(c), f.ID, actions.Receipt{Outcome: in.Outcome, Receipt: in.Receipt})
 	if t, ok := refused(err, "receipt", f.ID, in); ok {
 		if list, listed := listValues(in.Back); listed && t.status == http.StatusUnprocessableEntity {
@@ -355,15 +370,8 @@ func (h Actions) do(c *gin.Context, form string, what func(context.Context, mode
 	if t, ok := refused(err, form, f.ID, in); ok {
 		return h.showFile(c, f, t)
 	}
-	switch {
-	case models.CodeOf(err) == models.Conflict:
-		flashConflict(c, err)
-	case err != nil:
+	if err := flashed(c, err, said); err != nil {
 		return err
-	default:
-		web.Flash(c, said)
 	}
-	return web.SeeOther(c, actionPath(f.ID))
+	return web.SeeOther(c, views.ActionPath(f.ID))
 }
-
-func actionPath(id int64) string { return "/actions/" + strconv.FormatInt(id, 10) }

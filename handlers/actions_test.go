@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,6 +73,22 @@ func (a *askers) List(_ context.Context, q models.RequestQuery) (models.Page[mod
 		}
 	}
 	return page, nil
+}
+
+// askedFor is the list of actions with what the askers were asked for.
+type askedFor struct {
+	actionReader
+	*askers
+}
+
+func (a askedFor) AskedFor(_ context.Context, q models.ActionListQuery, _ int) ([]models.Request, bool, error) {
+	var open []models.Request
+	for _, r := range slices.Backward(a.requests) {
+		if r.State == models.RequestProposed && (q.Shop == "" || q.Shop == r.Shop) && (q.Kind == "" || q.Kind == r.ActionKind) && (q.Order == 0 || q.Order == r.OrderID) {
+			open = append(open, r)
+		}
+	}
+	return open, false, nil
 }
 
 func (a *askers) Stake(context.Context, models.Actor, models.Request) (models.Stake, error) {
@@ -171,7 +188,7 @@ func TestTickingOffInTheList(t *testing.T) {
 	c := newCounter(t)
 	id := c.action(models.FulfillmentInstruction, "order", models.ActionManual, "")
 	c.action(models.Invoice, "order", models.ActionManual, "")
-	path := actionPath(id) + "/receipt"
+	path := views.ActionPath(id) + "/receipt"
 	c.says("wing", "/actions", `action="`+path+`"`, `name="back" value="/actions"`)
 	back := "/actions?kind=fulfillment_instruction&state=manual"
 	_, page := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {" "}, "back": {back}}, http.StatusUnprocessableEntity)
@@ -183,11 +200,11 @@ func TestTickingOffInTheList(t *testing.T) {
 		t.Errorf("leads to %q", to)
 	}
 	c.says("wing", "/actions", "Ticked off: #HK-1.", "autofocus")
-	c.says("wing", actionPath(id), "SF1", "Done", "Follow-ups")
-	if to, _ := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {"SF2"}, "back": {"//evil.example"}}, http.StatusSeeOther); to != actionPath(id) {
+	c.says("wing", views.ActionPath(id), "SF1", "Done", "Follow-ups")
+	if to, _ := c.posts("wing", path, url.Values{"outcome": {"done"}, "receipt": {"SF2"}, "back": {"//evil.example"}}, http.StatusSeeOther); to != views.ActionPath(id) {
 		t.Errorf("leads to %q", to)
 	}
-	c.says("wing", actionPath(id), "Another receipt was recorded")
+	c.says("wing", views.ActionPath(id), "Another receipt was recorded")
 }
 
 func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
@@ -212,7 +229,7 @@ func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
 		{models.ActionWithdrawn, "release", "wing ka ng", "These can: Support, Manager."},
 		{models.ActionDone, "again", "wing ka ng", "These can: Support, Manager."},
 	} {
-		path := actionPath(in[x.state])
+		path := views.ActionPath(in[x.state])
 		for _, who := range []string{"wing", "ka", "ng", "ad", "au"} {
 			_, _, page := c.send(who, get, path, nil)
 			_, form, found := strings.Cut(page, `action="`+path+"/"+x.form+`"`)
@@ -224,16 +241,16 @@ func TestWhoMayDoWhatAboutAFollowUp(t *testing.T) {
 		}
 	}
 	for _, s := range []models.ActionState{models.ActionPlanned, models.ActionSending, models.ActionNotNeeded, models.ActionWatched} {
-		c.says("wing", actionPath(in[s]), "What you may do")
+		c.says("wing", views.ActionPath(in[s]), "What you may do")
 	}
 	for who, path := range map[string]string{"wing": "/retry", "au": "/release", "ad": "/again"} {
-		c.posts(who, actionPath(in[models.ActionFailed])+path, url.Values{"reason": {"x"}}, http.StatusForbidden)
+		c.posts(who, views.ActionPath(in[models.ActionFailed])+path, url.Values{"reason": {"x"}}, http.StatusForbidden)
 	}
-	c.posts("wing", actionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"done"}}, http.StatusForbidden)
-	c.posts("ka", actionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"failed"}}, http.StatusSeeOther)
-	c.says("ka", actionPath(in[models.ActionUnclear]), "Recorded: it did not happen.", "It was reported that this didn’t happen.")
-	c.posts("ka", actionPath(in[models.ActionFailed])+"/retry", url.Values{"reason": {"the warehouse is back"}}, http.StatusSeeOther)
-	c.says("ka", actionPath(in[models.ActionFailed]), "It is tried again.")
+	c.posts("wing", views.ActionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"done"}}, http.StatusForbidden)
+	c.posts("ka", views.ActionPath(in[models.ActionUnclear])+"/receipt", url.Values{"outcome": {"failed"}}, http.StatusSeeOther)
+	c.says("ka", views.ActionPath(in[models.ActionUnclear]), "Recorded: it did not happen.", "It was reported that this didn’t happen.")
+	c.posts("ka", views.ActionPath(in[models.ActionFailed])+"/retry", url.Values{"reason": {"the warehouse is back"}}, http.StatusSeeOther)
+	c.says("ka", views.ActionPath(in[models.ActionFailed]), "It is tried again.")
 	if len(c.askers.said) != 1 || !strings.HasSuffix(c.askers.said[0], "the warehouse is back") {
 		t.Errorf("%q", c.askers.said)
 	}
@@ -243,7 +260,7 @@ func TestARequestIsProposedAndDecided(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	id := c.action(models.FulfillmentInstruction, "order", models.ActionWaiting, "person = true, why = 'released'")
-	path := actionPath(id)
+	path := views.ActionPath(id)
 	c.says("wing", path, "Nothing is sent until another person approves.", "A release doesn’t replace facts.", "Data verified")
 	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.reason_text"}}
 	_, page := c.posts("wing", path+"/release", url.Values{"code": {"goodwill"}, "reason": {"<i>\x00"}}, http.StatusUnprocessableEntity)
@@ -291,7 +308,9 @@ func TestMakingLiveIsDecidedWherePoliciesAre(t *testing.T) {
 	c.askers.requests = []models.Request{{ID: 1, Kind: models.RequestLive, State: models.RequestProposed, ShopID: 1, Shop: "hk", ActionKind: models.Invoice, Code: "other", Reason: "a week was watched",
 		ByName: "Ng", ByRole: models.Manager, At: time.Now(), Expires: time.Now().Add(time.Hour)}}
 	c.says("ad", "/actions", "Make live: Invoice", `href="/requests/1"`)
-	c.says("ad", "/requests/1", `href="/policies"`, "a week was watched")
+	c.says("ad", "/actions?kind=invoice&shop=hk", "Make live: Invoice")
+	c.never("ad", "/actions?kind=credit_note", "Make live: Invoice")
+	c.says("ad", "/requests/1", `href="/policies?shop=hk#invoice"`, "a week was watched")
 	c.never("ng", "/requests/1", `action="/requests/1/approve"`)
 }
 
@@ -299,9 +318,8 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	path := orderPath(c.order) + "/replacement"
-	c.says("wing", path, "Nothing of this order was shipped")
 	c.action(models.FulfillmentInstruction, "order", models.ActionDone, "sent_at = now(), done_at = now()")
-	c.says("wing", path, "1 instruction of this order was given already.", "Parcel lost or damaged")
+	c.says("wing", path, "Nothing of this order has left yet", "1 instruction of this order was given already.") // it is only announced
 	c.askers.fails = &models.Error{Code: models.Invalid, Key: "error.invalid", Fields: map[string]string{"reason": "error.reason_text"}}
 	c.posts("wing", path, url.Values{"code": {"lost_parcel"}}, http.StatusUnprocessableEntity)
 	c.askers.fails = nil
@@ -315,11 +333,55 @@ func TestAReplacementIsAskedFor(t *testing.T) {
 	if status, _, _ := c.send("au", get, path, nil); status != http.StatusForbidden {
 		t.Errorf("an auditor asks for a replacement: %d", status)
 	}
-	again := func(f models.OrderFile) bool {
-		return slices.ContainsFunc(orderModel(f, supporter, moment).Offer, func(o views.OfferModel) bool { return strings.HasSuffix(o.Page, "/replacement") })
+}
+
+// The page offers what the service takes, and the form says why it takes nothing else.
+func TestAReplacementIsOfferedWhereSomethingLeft(t *testing.T) {
+	t.Parallel()
+	with := func(change func(f *models.OrderFile)) models.OrderFile {
+		f := quietOrder()
+		f.Axes = maps.Clone(f.Axes)
+		change(&f)
+		return f
 	}
-	if !again(quietOrder()) || again(downOrder()) || again(announcedOrder()) {
-		t.Error("a replacement is offered where nothing was shipped, or not where something was")
+	unshipped := func(f *models.OrderFile, a ...models.Action) {
+		f.Axes[models.Fulfillment], f.Items.Shipped, f.Actions = models.AxisRecord{State: models.FulfillmentUnfulfilled}, 0, a
+	}
+	for name, c := range map[string]struct {
+		file models.OrderFile
+		want string
+	}{
+		"shipped":        {quietOrder(), ""},
+		"nothing left":   {with(func(f *models.OrderFile) { unshipped(f) }), "error.nothing_to_replace"},
+		"only announced": {announcedOrder(), "error.nothing_to_replace"},
+		"a test order":   {with(func(f *models.OrderFile) { f.Test = true }), "error.nothing_to_replace"},
+		"watched": {with(func(f *models.OrderFile) {
+			unshipped(f, models.Action{Kind: models.FulfillmentInstruction, Stage: models.WholeOrder, State: models.ActionWatched})
+		}), ""},
+		"cancelled": {with(func(f *models.OrderFile) {
+			f.Axes[models.Cancellation] = models.AxisRecord{State: models.CancellationCancelled}
+		}), "error.still_ended.cancellation"},
+	} {
+		offered := slices.ContainsFunc(orderModel(c.file, supporter, moment).Offer, func(o views.OfferModel) bool { return strings.HasSuffix(o.Page, "/replacement") })
+		form := replacementModel(c.file, nil, supporter, "", moment, typed{}).Form
+		if offered != (c.want == "") || form.Refused.Key != c.want {
+			t.Errorf("%s: offered %t, the form says %q, want %q", name, offered, form.Refused.Key, c.want)
+		}
+	}
+}
+
+// Where somebody asked already, the order's page says so instead of offering it again.
+func TestAnOpenReplacementStandsWhereTheOfferDoes(t *testing.T) {
+	t.Parallel()
+	f := quietOrder()
+	f.Asked = []models.Request{{ID: 7, Kind: models.RequestRelease, State: models.RequestProposed}, {ID: 6, Kind: models.RequestReplacement, State: models.RequestProposed, ByName: "Wing", ByRole: models.Support}}
+	offers := orderModel(f, supporter, moment).Offer
+	if o := offers[len(offers)-1]; o.Page != "/requests/6" || o.Note.Key != "may.replacement.asked" || o.Note.Args[0] != "Wing" {
+		t.Errorf("%+v", o)
+	}
+	f.Asked = f.Asked[:1]
+	if offers = orderModel(f, supporter, moment).Offer; offers[len(offers)-1].Page != orderPath(f.ID)+"/replacement" {
+		t.Errorf("%+v", offers[len(offers)-1])
 	}
 }
 
@@ -334,12 +396,12 @@ func TestFollowUpsOfOthersArentThere(t *testing.T) {
 	}
 	c.signIn(t, "wing@shop.example")
 	c.exec("INSERT INTO staff_shops (staff_id, shop_id) SELECT id, $1 FROM staff WHERE name = 'Somebody' AND role = 'support'", shop)
-	for _, path := range []string{actionPath(id), "/requests/1", orderPath(c.order) + "/replacement", "/actions/999999", "/requests/99", "/actions/x"} {
+	for _, path := range []string{views.ActionPath(id), "/requests/1", orderPath(c.order) + "/replacement", "/actions/999999", "/requests/99", "/actions/x"} {
 		if status, _, _ := c.send("wing", get, path, nil); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	for _, path := range []string{actionPath(id) + "/receipt", actionPath(id) + "/release", actionPath(id) + "/again", "/requests/1/withdraw", orderPath(c.order) + "/replacement"} {
+	for _, path := range []string{views.ActionPath(id) + "/receipt", views.ActionPath(id) + "/release", views.ActionPath(id) + "/again", "/requests/1/withdraw", orderPath(c.order) + "/replacement"} {
 		c.posts("wing", path, url.Values{"receipt": {"x"}, "reason": {"x"}}, http.StatusNotFound)
 	}
 	c.never("wing", "/actions?state=all", "#HK-1", "hk-main")

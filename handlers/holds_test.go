@@ -60,7 +60,7 @@ func newDesk(t *testing.T) *desk {
 	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads, Reconcile: &shelf{}}, Connections: Connections{Book: reads},
 		Holds:    Holds{Book: reads, Connections: reads, Casework: holds},
 		Policies: policiesOf(t, h.store),
-		Actions:  Actions{Book: h.store, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)
+		Actions:  Actions{Book: askedFor{h.store, d.askers}, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)
 	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor, "ad": models.Admin} {
 		h.add(t, name+"@shop.example", role)
 	}

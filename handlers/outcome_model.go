@@ -65,7 +65,7 @@ func outcomeLine(f models.OrderFile, l models.OutcomeLine, actor models.Actor) v
 		m.Name = stageText(l.Stage, f.Currency)
 	}
 	for _, a := range l.Actions {
-		m.Links = append(m.Links, views.EvidenceLink{Text: locale.Say("outcome.action", strconv.FormatInt(a.ID, 10)), Href: "/actions/" + strconv.FormatInt(a.ID, 10)})
+		m.Links = append(m.Links, views.EvidenceLink{Text: locale.Say("outcome.action", strconv.FormatInt(a.ID, 10)), Href: views.ActionPath(a.ID)})
 		if a.Receipt != "" {
 			m.Facts = append(m.Facts, locale.Say("outcome.receipt", a.Receipt))
 		}

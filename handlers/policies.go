@@ -228,13 +228,7 @@ func (h Policies) request(c *gin.Context) (models.PolicyFile, models.KindFile, i
 
 // decided says on the kind's page what became of a request.
 func decided(c *gin.Context, f models.PolicyFile, k models.KindFile, err error, said string) error {
-	wrong, ok := errors.AsType[*models.Error](err)
-	switch {
-	case err == nil:
-		web.Flash(c, said)
-	case ok && wrong.Code == models.Conflict:
-		web.FlashBad(c, wrong.Key)
-	default:
+	if err := flashed(c, err, said); err != nil {
 		return err
 	}
 	return web.SeeOther(c, kindPath(f.Slug, k.Kind))

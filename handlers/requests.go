@@ -102,13 +102,8 @@ func (h Actions) end(c *gin.Context, form string, how func(context.Context, mode
 	if t, ok := refused(err, form, r.ID, in); ok {
 		return h.showRequest(c, r, t)
 	}
-	switch {
-	case models.CodeOf(err) == models.Conflict:
-		flashConflict(c, err)
-	case err != nil:
+	if err := flashed(c, err, said); err != nil {
 		return err
-	default:
-		web.Flash(c, said)
 	}
 	return web.SeeOther(c, requestSubject(r))
 }
@@ -162,28 +157,23 @@ func (h Actions) replace(c *gin.Context) error {
 	if t, ok := refused(err, "replacement", f.ID, in); ok {
 		return h.showReplacement(c, f, t)
 	}
-	switch {
-	case models.CodeOf(err) == models.Conflict:
-		flashConflict(c, err)
-	case err != nil:
+	if err := flashed(c, err, "request.done."+string(r.State)); err != nil {
 		return err
-	default:
-		web.Flash(c, "request.done."+string(r.State))
 	}
 	return web.SeeOther(c, orderPath(f.ID))
 }
-
-func requestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
 
 // requestSubject is the page of what a request is about.
 func requestSubject(r models.Request) string {
 	switch {
 	case r.ActionID != 0:
-		return actionPath(r.ActionID)
+		return views.ActionPath(r.ActionID)
 	case r.OrderID != 0:
 		return orderPath(r.OrderID)
+	case r.ActionKind != "": // where it is made live
+		return kindPath(r.Shop, r.ActionKind)
 	}
-	return "/policies" // where a kind of action is made live
+	return policiesPath(r.Shop)
 }
 
 func requestAbout(r models.Request) locale.Text {
@@ -223,13 +213,13 @@ func requestModel(r models.Request, actor models.Actor, over string, now time.Ti
 		say("request.ended", r.Decided)
 	}
 	if r.Made != 0 && r.Made != r.ActionID {
-		m.Made = actionPath(r.Made)
+		m.Made = views.ActionPath(r.Made)
 	}
 	return m
 }
 
 func requestForms(r models.Request, actor models.Actor, over string, t typed) []views.ActFormModel {
-	path := requestPath(r.ID)
+	path := views.RequestPath(r.ID)
 	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(r.Kind)), Icon: "tick",
 		Says: []locale.Text{locale.Say("request.decide." + string(r.Kind))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
 		Fields: []views.FieldModel{{Name: "note", Label: locale.Say("request.note_field"), Max: longestReason}}}
@@ -256,26 +246,26 @@ func requestForms(r models.Request, actor models.Actor, over string, t typed) []
 	return forms
 }
 
-// given are the instructions to ship that somebody outside has heard of.
+// given are the instructions to ship that somebody outside may have heard of.
 func given(f models.OrderFile) int {
 	n := 0
 	for _, a := range f.Actions {
-		if a.Kind == models.FulfillmentInstruction && !a.Sent.IsZero() || a.Kind == models.FulfillmentInstruction && a.State == models.ActionDone {
+		if a.Kind == models.FulfillmentInstruction && a.Heard() {
 			n++
 		}
 	}
 	return n
 }
 
-// replaceable tells whether there is a first shipment that a second one could replace.
-func replaceable(f models.OrderFile) bool {
-	s := f.State(models.Fulfillment)
-	return s == models.FulfillmentPartial || s == models.FulfillmentFulfilled || given(f) > 0
-}
-
-// replacementOffers lets a person ask for a second shipment, where there was a first.
+// replacementOffers lets a person ask for a second shipment, where there was a first,
+// or leads to what somebody asked for already.
 func replacementOffers(f models.OrderFile, actor models.Actor) []views.OfferModel {
-	if f.Announced || !replaceable(f) {
+	if i := slices.IndexFunc(f.Asked, func(r models.Request) bool { return r.Kind == models.RequestReplacement }); i >= 0 {
+		r := f.Asked[i]
+		return []views.OfferModel{{Label: locale.Say("may.replacement.see"), Icon: "review", Page: views.RequestPath(r.ID),
+			Note: locale.Say("may.replacement.asked", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), locale.Ago{Time: r.Expires})}}
+	}
+	if f.Unreplaceable(f.Actions) != "" {
 		return nil
 	}
 	return []views.OfferModel{{Label: locale.Say("may.replacement"), Icon: "send", Page: orderPath(f.ID) + "/replacement", Note: locale.Say("may.replacement.is"),
@@ -292,11 +282,11 @@ func replacementModel(f models.OrderFile, open []models.Request, actor models.Ac
 	if n := given(f); n > 0 {
 		form.Says = append(form.Says, locale.Say("replacement.count", n))
 	}
-	switch {
-	case len(open) > 0:
+	if why := f.Unreplaceable(f.Actions); why != "" {
+		form.Refused = locale.Say(why)
+	}
+	if len(open) > 0 {
 		form.Refused = locale.Say("action.open_request")
-	case !replaceable(f):
-		form.Refused = locale.Say("replacement.not_shipped")
 	}
 	m.Form = fill(form, t, f.ID)
 	return m

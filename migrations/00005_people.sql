@@ -1,8 +1,8 @@
 -- oldest: 1
 -- +goose Up
 
--- Which occasions plan which actions in a shop. A row is what its managers decided
--- otherwise than the product's own rules.
+-- Which occasions plan which actions in a shop. A row is a rule that its managers once
+-- decided otherwise than the product; without one the product's own rule holds.
 CREATE TABLE action_rules (
     shop_id    bigint      NOT NULL REFERENCES shops,
     occasion   text        NOT NULL CONSTRAINT action_rules_occasion_check CHECK (occasion IN ('paid', 'authorized', 'pay_on_delivery', 'refunded', 'shipped', 'cancelled')),
@@ -11,11 +11,14 @@ CREATE TABLE action_rules (
     wait       bigint      NOT NULL DEFAULT 0 CONSTRAINT action_rules_wait_check CHECK (wait BETWEEN 0 AND 2592000), -- seconds
     updated_at timestamptz NOT NULL,
     updated_by text        NOT NULL,
+    switched_at timestamptz, -- on or off, last; NULL: never
     PRIMARY KEY (shop_id, occasion, kind)
 );
 
 -- How many of a kind would have been sent lately.
-CREATE INDEX actions_watched ON actions (shop_id, planned_at, kind) WHERE state = 'watched';
+CREATE INDEX actions_watched ON actions (shop_id, kind, planned_at) WHERE state = 'watched';
+-- /actions of one shop, by state.
+CREATE INDEX actions_shop_state ON actions (shop_id, state, id DESC);
 
 -- What one person asks for and another one decides: to release a waiting action, to
 -- ship a replacement, to send a message again, to make a kind of action live.
@@ -50,6 +53,10 @@ CREATE TABLE requests (
 CREATE UNIQUE INDEX requests_open_key ON requests (subject) WHERE state = 'proposed';
 CREATE INDEX requests_order ON requests (order_id, id DESC) WHERE order_id IS NOT NULL;
 CREATE INDEX requests_state ON requests (state, id DESC);
+CREATE INDEX requests_shop ON requests (shop_id, id DESC);
+CREATE INDEX requests_action ON requests (action_id) WHERE action_id IS NOT NULL;
+CREATE INDEX requests_made ON requests (made_id) WHERE made_id IS NOT NULL;
+CREATE INDEX requests_live ON requests (shop_id, action_kind, id DESC) WHERE kind = 'live';
 CREATE INDEX requests_due ON requests (expires_at) WHERE state = 'proposed';
 
 CREATE TABLE approvals (

@@ -40,7 +40,7 @@ type ActionRow struct {
 // ForPerson tells whether the action waits for a person's release, whatever else it
 // waits for.
 func (a Action) ForPerson() bool {
-	return a.State == ActionWaiting && (a.Why == "released" || a.Why == "not_refunded_partly" || a.Person && a.Released.IsZero())
+	return a.State == ActionWaiting && (a.Why != "not_before" && slices.Contains(ByPeople, a.Why) || a.Person && a.Released.IsZero())
 }
 
 // An ActionFile is an action with everything its page shows beside its order.
@@ -53,26 +53,8 @@ type ActionFile struct {
 	// PlannedBy and WithdrawnBy are the ledger entries that did so.
 	PlannedBy, WithdrawnBy *Entry
 	InsteadBy              *Action // took its place when two orders became one
-	Repeats                *Action // what it does once more
+	RepeatOf               *Action // what it does once more
 	RepeatedBy             []Action
-}
-
-// A ShopView is a shop as lists name it, with where its actions go.
-type ShopView struct {
-	ID           int64
-	Slug         string
-	Name         string
-	Destinations []Destination // without those that are only watched
-}
-
-// Watches tells whether a kind of action is planned in the shop and not sent.
-func (s ShopView) Watches(k ActionKind) bool {
-	for _, d := range s.Destinations {
-		if d.Kind == k {
-			return false
-		}
-	}
-	return true
 }
 
 // An ActionCount is how many actions a tab has; More: at least that many.

@@ -53,6 +53,7 @@ const (
 	FoundUnasked   Finding = "unasked" // nobody approved it
 	FoundMissing   Finding = "missing"
 	FoundRuledOut  Finding = "ruled_out" // the shop's rules plan none
+	FoundSwitched  Finding = "switched"  // they were switched since it could have been planned
 	FoundNotYet    Finding = "not_yet"
 	FoundNoneDue   Finding = "none_due"
 	FoundUntrue    Finding = "untrue" // it told of a refund that didn't last
@@ -82,7 +83,7 @@ const (
 
 // Findings lists all findings, for the catalogue's test.
 var Findings = []Finding{FoundDone, FoundSending, FoundWaiting, FoundManual, FoundFailed, FoundUnclear, FoundWithdrawn, FoundTakenBack, FoundNotNeeded,
-	FoundWatched, FoundTwice, FoundUnasked, FoundMissing, FoundRuledOut, FoundNotYet, FoundNoneDue, FoundUntrue, FoundPieces, FoundTooMany, FoundMayBeMore,
+	FoundWatched, FoundTwice, FoundUnasked, FoundMissing, FoundRuledOut, FoundSwitched, FoundNotYet, FoundNoneDue, FoundUntrue, FoundPieces, FoundTooMany, FoundMayBeMore,
 	FoundShipped, FoundShippedLive, FoundNoMoney, FoundUnnamed, FoundIn, FoundPart, FoundSecondIn, FoundAbove, FoundOut, FoundSecondOut, FoundOutAbove, FoundPending,
 	FoundNotCounted, FoundOdd, FoundUnsureMoney}
 
@@ -157,7 +158,7 @@ var ReasonCodes = []ReasonCode{PaidOutside, RefundedOutside, ShortPayment, Platf
 type OutcomeFacts struct {
 	Merged    []Action       // actions that stayed with shells that became part of the order
 	Asked     map[int64]bool // actions that an approved request asked for
-	RuledOut  []ActionRule   // what the shop's rules don't plan
+	Switched  []RuleSwitch   // rules that the shop's managers switched on or off
 	Explained []Explanation  // oldest first
 	// Fresh is how old an official reading of a connection may be.
 	Fresh map[int64]time.Duration
@@ -294,8 +295,22 @@ func (f OrderFile) underWay() bool {
 	return s == FulfillmentPartial || s == FulfillmentFulfilled
 }
 
-func (f OrderFile) ruledOut(on Occasion, kind ActionKind) bool {
-	return slices.ContainsFunc(f.Outcome.RuledOut, func(r ActionRule) bool { return r.Occasion == on && r.Kind == kind })
+// byRule judges that nothing of a kind was planned at a moment, by the rule as it stood
+// then. What was switched since says nothing good or bad of what was before.
+func (f OrderFile) byRule(on Occasion, kind ActionKind, at time.Time) (Finding, Verdict) {
+	rule := RuleSwitch{ActionRule: ActionRule{Occasion: on, Kind: kind}.Default()}
+	if i := slices.IndexFunc(f.Outcome.Switched, func(s RuleSwitch) bool { return s.Same(rule.ActionRule) }); i >= 0 {
+		rule = f.Outcome.Switched[i]
+	}
+	switch {
+	case rule.At.After(at) && rule.Active && kind == CustomerMessage:
+		return FoundSwitched, VerdictGood // nobody sends it any more
+	case rule.At.After(at):
+		return FoundSwitched, VerdictOpen
+	case !rule.Active:
+		return FoundRuledOut, VerdictGood
+	}
+	return FoundMissing, VerdictBad
 }
 
 func (f OrderFile) checkInstructions(all []Action) []OutcomeLine {
@@ -325,12 +340,30 @@ func (f OrderFile) noInstruction() OutcomeLine {
 	case ended, pay == PaymentFailed, pay == PaymentVoided, f.underWay():
 	case !f.instructionDue():
 		l.Found, l.Verdict = FoundNotYet, VerdictOpen
-	case f.ruledOut(on, FulfillmentInstruction):
-		l.Found = FoundRuledOut
 	default:
-		l.Found, l.Verdict = FoundMissing, VerdictBad
+		var at time.Time // nobody knows: before whatever was switched
+		if e := f.fellDue(); e != nil {
+			at, l.Entries = e.At, []Entry{*e}
+		}
+		l.Found, l.Verdict = f.byRule(on, FulfillmentInstruction, at)
 	}
 	return l
+}
+
+// fellDue is the ledger entry with which the order had to be shipped, where it is at
+// hand: the payment, or the first one of an order that is paid on delivery.
+func (f OrderFile) fellDue() *Entry {
+	var due *Entry
+	for i, e := range f.Ledger {
+		switch {
+		case e.Axis != Payment || e.To == e.From:
+		case f.PaysOnDelivery():
+			due = &f.Ledger[i]
+		case e.To == PaymentPaid:
+			return &f.Ledger[i]
+		}
+	}
+	return due
 }
 
 // checkGoods compares what was shipped with what was ordered, and with what we asked for.
@@ -370,7 +403,7 @@ func (f OrderFile) checkGoods(all []Action) []OutcomeLine {
 func (f OrderFile) due() []OutcomeLine {
 	var lines []OutcomeLine
 	for _, e := range slices.Backward(f.Ledger) {
-		l := OutcomeLine{Group: OutcomeMessages, Found: FoundMissing, Verdict: VerdictBad, Entries: []Entry{e}}
+		l := OutcomeLine{Group: OutcomeMessages, Entries: []Entry{e}}
 		on := OnPaid
 		switch {
 		case e.Axis == Payment && e.To == PaymentPaid && e.From != PaymentPaid:
@@ -387,8 +420,8 @@ func (f OrderFile) due() []OutcomeLine {
 			l.Found, l.Verdict, l.Not = FoundNotNeeded, VerdictGood, IsTest
 		case e.Cause.Kind == CauseImport:
 			l.Found, l.Verdict, l.Not = FoundNotNeeded, VerdictGood, ImportedQuietly
-		case f.ruledOut(on, CustomerMessage):
-			l.Found, l.Verdict = FoundRuledOut, VerdictGood
+		default:
+			l.Found, l.Verdict = f.byRule(on, CustomerMessage, e.At)
 		}
 		lines = append(lines, l)
 	}

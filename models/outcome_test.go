@@ -141,8 +141,32 @@ func TestCheckOutcome(t *testing.T) {
 		"no instruction": {func(f *OrderFile) { f.Actions = f.Actions[:1] }, "order instruction missing bad; goods pieces good; " + wellMessage + wellMoney},
 		"no instruction by the shop's rules": {func(f *OrderFile) {
 			f.Actions = f.Actions[:1]
-			f.Outcome.RuledOut = []ActionRule{{Occasion: OnPaid, Kind: FulfillmentInstruction}}
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: FulfillmentInstruction}, noon}}
 		}, "order instruction ruled_out good; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction, and its rule was off until then": {func(f *OrderFile) {
+			f.Actions = f.Actions[:1]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: FulfillmentInstruction, Active: true}, noon}}
+		}, "order instruction missing bad; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction, and its rule was switched on afterwards": {func(f *OrderFile) {
+			f.Actions = f.Actions[:1]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: FulfillmentInstruction, Active: true}, checked}}
+		}, "order instruction switched open; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction, and its rule was switched off afterwards": {func(f *OrderFile) {
+			f.Actions = f.Actions[:1]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: FulfillmentInstruction}, checked}}
+		}, "order instruction switched open; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction, and another rule was switched afterwards": {func(f *OrderFile) {
+			f.Actions = f.Actions[:1]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPayOnDelivery, Kind: FulfillmentInstruction}, checked}, {ActionRule{Occasion: OnPaid, Kind: Invoice}, checked}}
+		}, "order instruction missing bad; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction of an order paid on delivery, and its rule was switched on before the money came": {func(f *OrderFile) {
+			f.Actions, f.Method = f.Actions[:1], "Cash on Delivery (COD)"
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPayOnDelivery, Kind: FulfillmentInstruction, Active: true}, noon}}
+		}, "order instruction switched open; goods pieces good; " + wellMessage + wellMoney},
+		"no instruction, and how it was paid isn't at hand": {func(f *OrderFile) {
+			f.Actions, f.Ledger = f.Actions[:1], nil
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: FulfillmentInstruction, Active: true}, noon.Add(-time.Hour)}}
+		}, "order instruction switched open; goods pieces good; " + wellMessage + wellMoney},
 		"no instruction of a sale at the till": {func(f *OrderFile) { f.Actions, f.Channel = f.Actions[:1], "pos" }, "order instruction not_needed good; goods pieces good; " + wellMessage + wellMoney},
 		"no instruction of a cancelled order": {func(f *OrderFile) {
 			f.Actions = f.Actions[:1]
@@ -171,6 +195,18 @@ func TestCheckOutcome(t *testing.T) {
 		}, "order instruction waiting open; goods pieces good; goods shipped_early open; " + wellMessage + wellMoney},
 		"more shipped than ordered": {func(f *OrderFile) { f.Items.Shipped = 3 }, "order instruction done good; goods too_many bad; " + wellMessage + wellMoney},
 		"no message":                {func(f *OrderFile) { f.Actions = f.Actions[1:] }, wellGoods + "payment_received message missing bad; " + wellMoney},
+		"no message by the shop's rules": {func(f *OrderFile) {
+			f.Actions = f.Actions[1:]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: CustomerMessage}, noon}}
+		}, wellGoods + "payment_received message ruled_out good; " + wellMoney},
+		"no message, and its rule was switched on afterwards": {func(f *OrderFile) {
+			f.Actions = f.Actions[1:]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: CustomerMessage, Active: true}, checked}}
+		}, wellGoods + "payment_received message switched good; " + wellMoney},
+		"no message, and its rule was switched off afterwards": {func(f *OrderFile) {
+			f.Actions = f.Actions[1:]
+			f.Outcome.Switched = []RuleSwitch{{ActionRule{Occasion: OnPaid, Kind: CustomerMessage}, checked}}
+		}, wellGoods + "payment_received message switched open; " + wellMoney},
 		"no message for a quiet import": {func(f *OrderFile) {
 			f.Actions = f.Actions[1:]
 			f.Ledger[0].Cause.Kind = CauseImport

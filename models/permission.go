@@ -39,6 +39,8 @@ const (
 	// Ask for a release, a replacement or a message once more; decide on it.
 	ActionsRequest Permission = "actions.request"
 	ActionsDecide  Permission = "actions.decide"
+	// Have an action tried again whose tries are used up.
+	ActionsRetry Permission = "actions.retry"
 	// Ask for a kind of action to be made live, or agree.
 	ActionsLive  Permission = "actions.live"
 	PoliciesRead Permission = "policies.read"
@@ -84,6 +86,7 @@ var grants = map[Permission][]Role{
 
 	ActionsRequest:  {Support, Manager},
 	ActionsDecide:   {Support, Manager},
+	ActionsRetry:    {Support, Manager},
 	ActionsLive:     {Manager, Admin},
 	PoliciesRead:    {Support, Manager, Admin, Auditor},
 	PoliciesEdit:    {Manager},
@@ -93,7 +96,7 @@ var grants = map[Permission][]Role{
 }
 
 // leads are the permissions that support have only with the grant of a shift lead.
-var leads = map[Permission]bool{ConnectionsHold: true, ActionsDecide: true, OrdersExplain: true}
+var leads = map[Permission]bool{ConnectionsHold: true, ActionsDecide: true, ActionsRetry: true, OrdersExplain: true}
 
 // scopesFor says which scopes of a token open a permission.
 var scopesFor = map[Permission][]Scope{
@@ -105,6 +108,7 @@ var scopesFor = map[Permission][]Scope{
 	ConnectionsRelease: {ScopeWrite},
 	ActionsRequest:     {ScopeWrite, ScopePropose},
 	ActionsDecide:      {ScopeApprove},
+	ActionsRetry:       {ScopeWrite},
 	ActionsLive:        {ScopeApprove},
 	PoliciesRead:       {}, // a page, for people
 	PoliciesEdit:       {ScopeWrite},
@@ -121,7 +125,7 @@ func ForTokens(p Permission) bool {
 
 // Permissions lists every permission that can be granted.
 var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, OrdersHold, OrdersRelease, EventsRead, ConnectionsRead, ConnectionsHold,
-	ConnectionsRelease, ConnectionsFind, ConnectionsEdit, RulesRead, ActionsRead, ActionsReceipt, ActionsRequest, ActionsDecide, ActionsLive,
+	ConnectionsRelease, ConnectionsFind, ConnectionsEdit, RulesRead, ActionsRead, ActionsReceipt, ActionsRequest, ActionsDecide, ActionsRetry, ActionsLive,
 	PoliciesRead, PoliciesEdit, OrdersExplain}
 
 // Granted lists the roles that have a permission.
@@ -161,6 +165,10 @@ func (a Actor) May(p Permission) bool {
 	}
 	return slices.ContainsFunc(need, func(s Scope) bool { return slices.Contains(a.Scopes, s) })
 }
+
+// Decides tells whether the actor is a shift lead or a manager: whose word decides about
+// money and goods.
+func (a Actor) Decides() bool { return a.Role == Manager || a.Role == Support && a.Lead }
 
 // Sees tells whether the actor may see objects of a shop.
 func (a Actor) Sees(shop int64) bool {

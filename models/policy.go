@@ -23,11 +23,11 @@ type PolicyFile struct {
 // A KindFile is where the actions of a kind go, and who wants that changed.
 type KindFile struct {
 	Destination
-	Signed  bool   // there is a signing secret
-	Seen    string // digest of the destination, for forms that are sent later
-	Watched int    // in the last week: would have been sent
-	Open    *Live  // what waits for the other side
-	Last    *Live  // what was asked for last, and is over
+	Signed  bool        // there is a signing secret
+	Seen    string      // digest of the destination, for forms that are sent later
+	Watched ActionCount // in the last week: would have been sent
+	Open    *Live       // what waits for the other side
+	Last    *Live       // what was asked for last, and is over
 }
 
 // A Live is a request to send the actions of a kind somewhere.

@@ -86,9 +86,10 @@ type OrderFile struct {
 	Events     []Event // newest first, at most 100
 	Waiting    []Event // unprocessed or needing a person
 	Exceptions []Exception
-	Holds      []Hold   // open ones that reach it
-	Paused     []Hold   // all that have reached it, the newest first, at most 100
-	Actions    []Action // newest first
+	Holds      []Hold    // open ones that reach it
+	Paused     []Hold    // all that have reached it, the newest first, at most 100
+	Actions    []Action  // newest first
+	Asked      []Request // what waits for a decision about it, newest first
 	Outcome    OutcomeFacts
 }
 

@@ -148,5 +148,5 @@ func Uncovered(before, after Order, instructions []Action) int {
 // MayRetry tells whether the actor may have an action tried again whose tries are used
 // up: a shift lead or a manager.
 func (a Actor) MayRetry() bool {
-	return a.May(ActionsReceipt) && (a.Role == Manager || a.Role == Support && a.Lead)
+	return a.May(ActionsRetry)
 }

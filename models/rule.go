@@ -250,6 +250,12 @@ func (o Order) funded(a Action) bool {
 	return false
 }
 
+// A RuleSwitch is a rule that a shop switched on or off, and when it did so last.
+type RuleSwitch struct {
+	ActionRule
+	At time.Time
+}
+
 // A RuleChange is a rule that a shop decided otherwise than the product.
 type RuleChange struct {
 	ActionRule

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 type ActionsModel struct {
 	Tabs      []TabModel
 	State     string // as asked for, kept by the filters
-	Shops     []models.ShopView
+	Shops     []models.ShopName
 	Shop      string
 	Kind      models.ActionKind
 	Order     int64 // 0: every order
@@ -157,16 +158,26 @@ type ChoiceModel struct {
 	Label locale.Text
 }
 
-func actionPath(id int64) string { return "/actions/" + strconv.FormatInt(id, 10) }
+// ActionPath is the page of a follow-up.
+func ActionPath(id int64) string { return "/actions/" + strconv.FormatInt(id, 10) }
 
-func requestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
+// RequestPath is the page of a request.
+func RequestPath(id int64) string { return "/requests/" + strconv.FormatInt(id, 10) }
 
-// atLeast is a count that may have been cut off.
-func atLeast(n int, more bool) string {
+// AtLeast is a count that may have been cut off.
+func AtLeast(n int, more bool) string {
 	if more {
 		return strconv.Itoa(n) + "+"
 	}
 	return strconv.Itoa(n)
+}
+
+// watchedCount is how many follow-ups of a kind weren't sent.
+func watchedCount(ctx context.Context, c models.ActionCount) string {
+	if c.More {
+		return locale.T(ctx, "policies.watched_over", AtLeast(c.N, true))
+	}
+	return locale.T(ctx, "policies.watched_n", c.N)
 }
 
 func requestName(r RequestLine) locale.Text {

@@ -193,7 +193,7 @@ const orderSeven = `{"id": "7", "number": "#1007", "shop": "harbour", "connectio
 	"ledger": [{"axis": "payment", "from": "pending", "to": "paid", "at": "2026-11-30T06:00:00Z", "cause": {"kind": "event", "id": "12"}, "actor": "console"}],
 	"actions": [], "version": 4,
 	"outcome": {"verdict": "bad", "lines": [
-		{"about": "instruction", "stage": "order", "verdict": "bad", "found": "missing", "actions": [], "ledger": [], "money": null, "explain": false, "explained": null},
+		{"about": "instruction", "stage": "order", "verdict": "bad", "found": "missing", "actions": [], "ledger": ["2"], "money": null, "explain": false, "explained": null},
 		{"about": "message", "stage": "payment_received", "verdict": "bad", "found": "missing", "actions": [], "ledger": ["2"], "money": null, "explain": false, "explained": null},
 		{"about": "money", "stage": "", "verdict": "unknown", "found": "no_money", "actions": [], "ledger": [], "money": null, "explain": false, "explained": null}]}}`
 

@@ -65,7 +65,7 @@ func (s *Actions) Settle(ctx context.Context, actor models.Actor, id int64, r Re
 }
 
 func may(actor models.Actor, state models.ActionState) error {
-	trusted := actor.Role == models.Manager || actor.Role == models.Support && actor.Lead || actor.Role == models.Service
+	trusted := actor.Decides() || actor.Role == models.Service
 	switch {
 	case !actor.May(models.ActionsReceipt),
 		actor.Role == models.Service && !slices.Contains(actor.Scopes, models.ScopeReceipt),

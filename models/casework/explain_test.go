@@ -164,15 +164,15 @@ SELECT 'again', 'action:' || id, shop_id, order_id, 'lost', 'staff:1', 'Wing', '
 		}
 		return got
 	}
-	if got := facts(); len(got.Merged) != 1 || got.Merged[0].OrderID != f.order[1] || len(got.Asked) != 0 || len(got.RuledOut) != 0 {
+	if got := facts(); len(got.Merged) != 1 || got.Merged[0].OrderID != f.order[1] || len(got.Asked) != 0 || len(got.Switched) != 0 {
 		t.Errorf("%+v", got)
 	}
 	f.exec(`INSERT INTO approvals (request_id, proposed_by, actor, actor_name, role, at) SELECT id, proposed_by, 'staff:3', 'Ka', 'support', now() FROM requests`)
 	f.exec(`UPDATE requests SET state = 'applied', decided_by = 'staff:3', decided_at = now(), made_id = (SELECT id FROM actions WHERE stage = 'again:1')`)
-	f.exec(`INSERT INTO action_rules (shop_id, occasion, kind, active, updated_at, updated_by)
-SELECT min(shop_id), o, 'customer_message', o = 'paid', now(), 'staff:4' FROM orders, unnest(ARRAY['paid', 'refunded']) AS o GROUP BY o`)
+	f.exec(`INSERT INTO action_rules (shop_id, occasion, kind, active, updated_at, updated_by, switched_at)
+SELECT min(shop_id), o, 'customer_message', o = 'paid', now(), 'staff:4', CASE WHEN o = 'refunded' THEN now() END FROM orders, unnest(ARRAY['paid', 'refunded']) AS o GROUP BY o`)
 	got := facts()
-	if len(got.Asked) != 1 || len(got.RuledOut) != 1 || got.RuledOut[0].Occasion != models.OnRefunded || got.RuledOut[0].Kind != models.CustomerMessage {
+	if len(got.Asked) != 1 || len(got.Switched) != 1 || got.Switched[0].Occasion != models.OnRefunded || got.Switched[0].Kind != models.CustomerMessage || got.Switched[0].Active || got.Switched[0].At.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	file, err := f.Store.OrderFile(t.Context(), f.order[0])

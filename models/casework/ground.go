@@ -143,7 +143,10 @@ func (g *ground) fits(ctx context.Context, tx *store.Tx, actor models.Actor, q *
 			return invalid("action", "error.not_an_instruction")
 		}
 		q.ActionKind = models.FulfillmentInstruction
-		return g.replaceable()
+		if why := g.order.Unreplaceable(g.around.Actions); why != "" {
+			return models.Fail(models.Conflict, why)
+		}
+		return nil
 	}
 	return invalid("kind", "error.word")
 }
@@ -168,25 +171,6 @@ func (g *ground) releasable(a models.Action, proposed bool) error {
 		names[i] = locale.Say("condition." + f)
 	}
 	return models.Fail(models.Invalid, why, names)
-}
-
-// replaceable tells whether something of the order left that could be replaced, and
-// whether the order still asks for goods.
-func (g *ground) replaceable() error {
-	o := g.order
-	if axis, ended := o.Withdraws(); ended {
-		return models.Fail(models.Conflict, "error.still_ended."+string(axis))
-	}
-	if o.Announced || o.Test || o.Platform == models.ReceiptRoller {
-		return models.Fail(models.Conflict, "error.nothing_to_replace")
-	}
-	ful := o.State(models.Fulfillment)
-	left := o.Items.Shipped > 0 || ful == models.FulfillmentPartial || ful == models.FulfillmentFulfilled ||
-		slices.ContainsFunc(g.around.Actions, func(a models.Action) bool { return a.Kind == models.FulfillmentInstruction && a.Left() })
-	if !left {
-		return models.Fail(models.Conflict, "error.nothing_to_replace")
-	}
-	return nil
 }
 
 // apply does what was asked for. It answers the action, and whether it is due.

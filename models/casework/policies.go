@@ -18,6 +18,9 @@ type Policies struct {
 // watchedFor is how far back it is counted what would have been sent.
 const watchedFor = 7 * 24 * time.Hour
 
+// watchedCount is how far that is counted.
+const watchedCount = 999
+
 // File reads the policies of a shop that the actor sees; of the first one where none
 // is named.
 func (s *Policies) File(ctx context.Context, actor models.Actor, slug string) (models.PolicyFile, error) {
@@ -50,7 +53,7 @@ func read(ctx context.Context, tx *store.Tx, f *models.PolicyFile) (err error) {
 	if f.SavedBy, f.Saved, err = tx.RulesSaved(ctx, f.ID); err != nil {
 		return err
 	}
-	watched, err := tx.WatchedSince(ctx, f.ID, tx.Now.Add(-watchedFor))
+	watched, err := tx.WatchedSince(ctx, f.ID, tx.Now.Add(-watchedFor), watchedCount)
 	if err != nil {
 		return err
 	}

@@ -242,7 +242,7 @@ func (s *Requests) Retry(ctx context.Context, actor models.Actor, action int64, 
 		case a.Kind.HighRisk() && ended:
 			return models.Fail(models.Conflict, "error.still_ended."+string(axis))
 		}
-		if err := tx.RetryAction(ctx, action, actor.ID(), reason); err != nil {
+		if err := tx.RetryAction(ctx, action, actor.Name, reason); err != nil {
 			return err
 		}
 		if err := s.Queue.WakeActions(ctx, tx, []int64{action}); err != nil {

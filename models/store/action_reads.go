@@ -15,7 +15,7 @@ type stretch struct {
 }
 
 // forPerson is models.Action.ForPerson, for an action that waits.
-const forPerson = `(a.why IN ('released', 'not_refunded_partly') OR a.person AND a.released_at IS NULL)`
+const forPerson = `(a.why IN ('no_exception', 'not_refunded_partly', 'released', 'not_expired') OR a.person AND a.released_at IS NULL)`
 
 var tabs = map[models.ActionTab][]stretch{
 	models.TabNeeds:     {{models.ActionManual, ""}, {models.ActionFailed, ""}, {models.ActionUnclear, ""}, {models.ActionWaiting, forPerson}},
@@ -36,7 +36,8 @@ func stretches(q models.ActionListQuery) []stretch {
 }
 
 // listed selects the ids of at most limit actions, newest first. Each state comes from
-// actions_state by itself, so that a rare one isn't searched for among all others.
+// actions_state or actions_shop_state by itself, so that a rare one isn't searched for
+// among all others.
 func listed(q models.ActionListQuery, before int64, limit int) (string, []any) {
 	var parts []string
 	var args []any
@@ -139,6 +140,31 @@ func (r reads) ActionCounts(ctx context.Context, q models.ActionListQuery, limit
 	return out, nil
 }
 
+// AskedFor lists the newest open requests about what a list of actions shows, by its
+// filters but without its tab, and tells whether there are more.
+func (r reads) AskedFor(ctx context.Context, q models.ActionListQuery, limit int) ([]models.Request, bool, error) {
+	w := &where{}
+	w.and("q.state = ?", models.RequestProposed)
+	if len(q.Shops) > 0 {
+		w.and("q.shop_id = ANY (?::bigint[])", idList(q.Shops))
+	}
+	if q.Shop != "" {
+		w.and("s.slug = ?", q.Shop)
+	}
+	if q.Kind != "" {
+		w.and("q.action_kind = ?", q.Kind)
+	}
+	if q.Order != 0 {
+		const id = `COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`
+		w.and("q.order_id IN (SELECT "+id+" UNION ALL SELECT id FROM orders WHERE merged_into = "+id+")", q.Order, q.Order, q.Order, q.Order)
+	}
+	items, err := r.requestsWhere(ctx, w.String()+" ORDER BY q.id DESC LIMIT ?", append(w.args, limit+1)...)
+	if len(items) > limit {
+		return items[:limit], true, err
+	}
+	return items, false, err
+}
+
 // watchedLook is how many of the newest watched actions say which kinds are watched.
 const watchedLook = 200
 
@@ -162,31 +188,6 @@ ORDER BY s.slug`, args...)
 	return out, err
 }
 
-// ShopViews lists shops (none given: all) by name.
-func (r reads) ShopViews(ctx context.Context, shops []int64) ([]models.ShopView, error) {
-	var rows []struct {
-		ID   int64
-		Slug string
-		Name string
-		Kind models.ActionKind
-		Mode models.DestinationMode
-	}
-	err := r.rows(ctx, &rows, `
-SELECT s.id, s.slug, s.name, COALESCE(d.kind, '') AS kind, COALESCE(d.mode, '') AS mode
-FROM shops s LEFT JOIN destinations d ON d.shop_id = s.id AND d.mode <> 'watch'
-WHERE ?::bigint[] = '{}' OR s.id = ANY (?::bigint[]) ORDER BY s.name, s.id, d.kind`, idList(shops), idList(shops))
-	var out []models.ShopView
-	for _, row := range rows {
-		if len(out) == 0 || out[len(out)-1].ID != row.ID {
-			out = append(out, models.ShopView{ID: row.ID, Slug: row.Slug, Name: row.Name})
-		}
-		if s := &out[len(out)-1]; row.Kind != "" {
-			s.Destinations = append(s.Destinations, models.Destination{Kind: row.Kind, Mode: row.Mode})
-		}
-	}
-	return out, err
-}
-
 // ActionFile reads an action with everything its page shows beside its order.
 func (r reads) ActionFile(ctx context.Context, id int64) (models.ActionFile, error) {
 	var f models.ActionFile
@@ -199,12 +200,11 @@ func (r reads) ActionFile(ctx context.Context, id int64) (models.ActionFile, err
 	}
 	f.ActionRow = found[0]
 	var more struct {
-		RepeatsID  int64
 		URL        string `gorm:"column:url"`
 		Idempotent bool
 	}
 	if err := r.one(ctx, "error.action_unknown", &more, `
-SELECT COALESCE(repeats_id, 0) AS repeats_id, url, idempotent FROM actions WHERE id = ?`, id); err != nil {
+SELECT url, idempotent FROM actions WHERE id = ?`, id); err != nil {
 		return f, err
 	}
 	f.URL, f.Idempotent = more.URL, more.Idempotent
@@ -225,21 +225,21 @@ SELECT COALESCE(repeats_id, 0) AS repeats_id, url, idempotent FROM actions WHERE
 			f.WithdrawnBy = &entries[i]
 		}
 	}
-	return f, r.relatives(ctx, &f, more.RepeatsID)
+	return f, r.relatives(ctx, &f)
 }
 
 // relatives adds the actions that an action stands for, or that stand for it.
-func (r reads) relatives(ctx context.Context, f *models.ActionFile, repeats int64) error {
+func (r reads) relatives(ctx context.Context, f *models.ActionFile) error {
 	others, err := r.actionsWhere(ctx, "a.id = ANY (?::bigint[]) OR a.order_id = ? AND a.repeats_id = ? ORDER BY a.id",
-		idList([]int64{f.Instead, repeats}), f.OrderID, f.ID)
+		idList([]int64{f.Instead, f.Repeats}), f.OrderID, f.ID)
 	for i, a := range others {
 		if a.ID == f.Instead {
 			f.InsteadBy = &others[i]
 		}
-		if a.ID == repeats {
-			f.Repeats = &others[i]
+		if a.ID == f.Repeats {
+			f.RepeatOf = &others[i]
 		}
-		if a.ID != f.Instead && a.ID != repeats {
+		if a.ID != f.Instead && a.ID != f.Repeats {
 			f.RepeatedBy = append(f.RepeatedBy, a)
 		}
 	}

@@ -54,12 +54,59 @@ SELECT o.id, o.shop_id, 'invoice', s || ':' || n, s, true, now() FROM orders o, 
 	if watched, err = b.WatchedKinds(t.Context(), models.ActionListQuery{}); err != nil || len(watched) != 0 {
 		t.Errorf("watched: %v %v", watched, err)
 	}
-	shops, err := b.ShopViews(t.Context(), nil)
-	if err != nil || len(shops) == 0 || shops[0].Watches(models.Invoice) || !shops[0].Watches(models.CreditNote) {
-		t.Errorf("%+v %v", shops, err)
-	}
 	if list, err := b.ActionList(t.Context(), models.ActionListQuery{Order: order, Tab: models.TabAll, Kind: models.Invoice, State: ""}); err != nil || len(list.Items) != 35 {
 		t.Errorf("%d of the order: %v", len(list.Items), err)
+	}
+}
+
+func TestWhatIsAskedForFollowsTheListsFilters(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.destination(models.FulfillmentInstruction, models.ByHTTP)
+	order, other := b.order("o-1"), b.order("o-2")
+	for _, o := range []int64{order, other} {
+		a, err := b.Action(t.Context(), b.plan(o, instruction)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.ask(a, 1)
+	}
+	list := func(q models.ActionListQuery, limit int) ([]models.Request, bool) {
+		t.Helper()
+		found, more, err := b.AskedFor(t.Context(), q, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found, more
+	}
+	for name, c := range map[string]struct {
+		query models.ActionListQuery
+		want  int
+	}{
+		"nothing":         {models.ActionListQuery{}, 2},
+		"the tab":         {models.ActionListQuery{Tab: models.TabDone, State: models.ActionDone}, 2},
+		"the shop":        {models.ActionListQuery{Shop: "hk"}, 2},
+		"another shop":    {models.ActionListQuery{Shop: "tw"}, 0},
+		"hidden shops":    {models.ActionListQuery{Shops: []int64{b.shop + 1}}, 0},
+		"the kind":        {models.ActionListQuery{Kind: models.FulfillmentInstruction}, 2},
+		"another kind":    {models.ActionListQuery{Kind: models.Invoice}, 0},
+		"an order":        {models.ActionListQuery{Order: other}, 1},
+		"an order and so": {models.ActionListQuery{Order: other, Kind: models.Invoice}, 0},
+	} {
+		if got, _ := list(c.query, 20); len(got) != c.want {
+			t.Errorf("filtered by %s: %d requests, want %d", name, len(got), c.want)
+		}
+	}
+	if got, more := list(models.ActionListQuery{}, 1); len(got) != 1 || !more || got[0].OrderID != other {
+		t.Errorf("the newest of two: %+v, more %t", got, more)
+	}
+	file, err := b.OrderFile(t.Context(), order)
+	if err != nil || len(file.Asked) != 1 || file.Asked[0].OrderID != order {
+		t.Errorf("of the order: %+v %v", file.Asked, err)
+	}
+	b.must(`UPDATE requests SET state = 'withdrawn' WHERE order_id = ` + strconv.FormatInt(order, 10))
+	if file, err = b.OrderFile(t.Context(), order); err != nil || len(file.Asked) != 0 {
+		t.Errorf("withdrawn: %+v %v", file.Asked, err)
 	}
 }
 
@@ -73,11 +120,11 @@ func TestTheFileOfAnAction(t *testing.T) {
 	b.must(`INSERT INTO actions (order_id, shop_id, kind, stage, state, official, planned_at, repeats_id, instead_id, pieces)
 SELECT order_id, shop_id, kind, 'again:1', 'planned', true, now(), id, id, 3 FROM actions WHERE id = ` + id)
 	f, err := b.ActionFile(t.Context(), first)
-	if err != nil || f.PlannedBy == nil || f.PlannedBy.ID != f.Entry || f.Destination.Mode != models.ByHTTP || len(f.RepeatedBy) != 1 || f.Repeats != nil || f.WithdrawnBy != nil {
+	if err != nil || f.PlannedBy == nil || f.PlannedBy.ID != f.Entry || f.Destination.Mode != models.ByHTTP || len(f.RepeatedBy) != 1 || f.RepeatOf != nil || f.WithdrawnBy != nil {
 		t.Fatalf("%+v %v", f, err)
 	}
 	again, err := b.ActionFile(t.Context(), f.RepeatedBy[0].ID)
-	if err != nil || again.InsteadBy == nil || again.InsteadBy.ID != first || again.Repeats == nil || again.Pieces != 3 || again.PlannedBy != nil {
+	if err != nil || again.InsteadBy == nil || again.InsteadBy.ID != first || again.RepeatOf == nil || again.RepeatOf.ID != again.Repeats || again.Pieces != 3 || again.PlannedBy != nil {
 		t.Errorf("%+v %v", again, err)
 	}
 	if _, err := b.ActionFile(t.Context(), 999); models.CodeOf(err) != models.NotFound {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -137,17 +138,27 @@ func (r reads) ShopNames(ctx context.Context, shops []int64) ([]models.ShopName,
 	return list, err
 }
 
-// WatchedSince counts by kind what would have been sent from a shop since a moment.
-func (r reads) WatchedSince(ctx context.Context, shop int64, since time.Time) (map[models.ActionKind]int, error) {
+// WatchedSince counts by kind what would have been sent from a shop since a moment, up
+// to a cap.
+func (r reads) WatchedSince(ctx context.Context, shop int64, since time.Time, limit int) (map[models.ActionKind]models.ActionCount, error) {
+	kinds := make([]string, len(models.ActionKinds))
+	for i, k := range models.ActionKinds {
+		kinds[i] = string(k)
+	}
 	var rows []struct {
 		Kind models.ActionKind
 		N    int
 	}
 	// By actions_watched.
-	err := r.rows(ctx, &rows, `SELECT kind, count(*) AS n FROM actions WHERE shop_id = ? AND state = 'watched' AND planned_at >= ? GROUP BY kind`, shop, since)
-	counts := map[models.ActionKind]int{}
+	err := r.rows(ctx, &rows, `
+SELECT k.kind, (SELECT count(*) FROM (
+    SELECT 1 FROM actions a WHERE a.shop_id = ? AND a.kind = k.kind AND a.state = 'watched' AND a.planned_at >= ? LIMIT ?) x) AS n
+FROM unnest(string_to_array(?, ' ')) AS k (kind)`, shop, since, limit+1, strings.Join(kinds, " "))
+	counts := map[models.ActionKind]models.ActionCount{}
 	for _, row := range rows {
-		counts[row.Kind] = row.N
+		if row.N > 0 {
+			counts[row.Kind] = models.ActionCount{N: min(row.N, limit), More: row.N > limit}
+		}
 	}
 	return counts, err
 }

@@ -370,7 +370,10 @@ WHERE o.id = COALESCE((SELECT merged_into FROM orders WHERE id = ?), ?)`, id, id
 	if f.Paused, err = r.holdsOver(ctx, o); err != nil {
 		return f, err
 	}
-	f.Actions, err = r.ActionsOf(ctx, o.ID)
+	if f.Actions, err = r.ActionsOf(ctx, o.ID); err != nil {
+		return f, err
+	}
+	f.Asked, err = r.requestsWhere(ctx, "q.state = 'proposed' AND q.order_id IN ("+orderAndShells+") ORDER BY q.id DESC", o.ID, o.ID)
 	return f, err
 }
 

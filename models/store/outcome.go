@@ -25,7 +25,7 @@ UNION SELECT a.id FROM actions a JOIN requests q ON q.id = a.request_id WHERE a.
 	for _, id := range asked {
 		f.Asked[id] = true
 	}
-	if err = r.rows(ctx, &f.RuledOut, `SELECT occasion, kind FROM action_rules WHERE shop_id = ? AND NOT active ORDER BY occasion, kind`, o.ShopID); err != nil {
+	if f.Switched, err = r.RuleSwitches(ctx, o.ShopID); err != nil {
 		return f, err
 	}
 	f.Explained, err = r.explanations(ctx, o.ID)

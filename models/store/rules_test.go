@@ -50,12 +50,58 @@ func TestOnlyWhatDiffersFromTheDefaultsIsKept(t *testing.T) {
 		t.Errorf("%+v %v", changes, err)
 	}
 	b.setRules(ng, models.RulesOf(nil))
-	if n := one[int](b, `SELECT count(*) FROM action_rules`); n != 0 {
-		t.Errorf("%d rows are left of the defaults", n)
+	if changes, err = b.RuleChanges(t.Context(), b.shop); err != nil || len(changes) != 0 || b.rules().Version() != models.RulesOf(nil).Version() {
+		t.Errorf("the product's own rules are %+v %v", changes, err)
 	}
 	name, at, err := b.RulesSaved(t.Context(), b.shop)
 	if err != nil || name != "" || !at.IsZero() {
 		t.Errorf("saved by %q %s %v", name, at, err)
+	}
+}
+
+// Whoever switches a rule back to the product's own leaves when that was; waiting longer
+// switches nothing.
+func TestRulesKeepWhenTheyWereSwitched(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	invoice := models.ActionRule{Occasion: models.OnPaid, Kind: models.Invoice}
+	switches := func() string {
+		t.Helper()
+		list, err := b.RuleSwitches(t.Context(), b.shop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, s := range list {
+			if s.At.IsZero() {
+				t.Errorf("%+v", s)
+			}
+			out = append(out, models.ActionRules{s.ActionRule}.String())
+		}
+		return strings.Join(out, " ")
+	}
+	moment := func() time.Time {
+		return one[time.Time](b, `SELECT switched_at FROM action_rules WHERE kind = 'invoice'`)
+	}
+	for _, c := range []struct {
+		decided []models.ActionRule
+		want    string
+	}{
+		{nil, ""},
+		{[]models.ActionRule{{Occasion: models.OnRefunded, Kind: models.CustomerMessage, Active: true, Wait: time.Hour}}, ""},
+		{[]models.ActionRule{invoice}, "paid/invoice=off"},
+		{nil, "paid/invoice=on"},
+	} {
+		b.setRules("staff:1", models.RulesOf(c.decided))
+		if got := switches(); got != c.want {
+			t.Errorf("after %v: %q, want %q", c.decided, got, c.want)
+		}
+	}
+	was := moment()
+	invoice.Active, invoice.Wait = true, time.Hour
+	b.setRules("staff:1", models.RulesOf([]models.ActionRule{invoice}))
+	if got := switches(); got != "paid/invoice=on,1h0m0s" || !moment().Equal(was) {
+		t.Errorf("a longer wait: %q, switched at %s, was %s", got, moment(), was)
 	}
 }
 
@@ -76,12 +122,16 @@ func TestActionsKeepTheirOccasion(t *testing.T) {
 	if wait := list[0].NotBefore.Sub(list[0].Planned); wait != time.Hour {
 		t.Errorf("waits %s", wait)
 	}
-	counts, err := b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute))
-	if err != nil || counts[models.FulfillmentInstruction] != 1 || counts[models.Invoice] != 1 || len(counts) != 2 {
+	counts, err := b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute), 1)
+	if err != nil || counts[models.FulfillmentInstruction] != (models.ActionCount{N: 1}) || counts[models.Invoice] != (models.ActionCount{N: 1}) || len(counts) != 2 {
 		t.Errorf("watched %v %v", counts, err)
 	}
+	b.plan(order, models.Plan{Kind: models.Invoice, Stage: "more:1", Occasion: models.OnPaid})
+	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-time.Minute), 1); err != nil || counts[models.Invoice] != (models.ActionCount{N: 1, More: true}) {
+		t.Errorf("two of a kind, counted to one: %v %v", counts, err)
+	}
 	b.must(`UPDATE actions SET planned_at = now() - interval '8 days' WHERE kind = 'invoice'`, `UPDATE actions SET state = 'done' WHERE kind <> 'invoice'`)
-	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-7*24*time.Hour)); err != nil || len(counts) != 0 {
+	if counts, err = b.WatchedSince(t.Context(), b.shop, time.Now().Add(-7*24*time.Hour), 1); err != nil || len(counts) != 0 {
 		t.Errorf("watched %v %v", counts, err)
 	}
 }
