@@ -1,5 +1,7 @@
 package models
 
+import "slices"
+
 // An ActionTab is a part of the list of actions, by what somebody can do about them.
 type ActionTab string
 
