@@ -88,7 +88,7 @@ func actionFacts(f models.ActionFile) []views.FactModel {
 		say("settled", locale.Say("value", f.SettledBy))
 	}
 	if !f.Retried.IsZero() {
-		say("retried", locale.Say("action.retried", f.Retried, f.RetriedBy, f.RetryReason))
+		say("retried", locale.Say("action.retried_by", f.Retried, f.RetriedBy, f.RetryReason))
 	}
 	if f.Tries > 0 {
 		say("tries", locale.Say("value", f.Tries))

@@ -587,7 +587,7 @@ func TestTryingAgain(t *testing.T) {
 		t.Error(err)
 	}
 	after, err := d.Retry(t.Context(), lead, failed, "mended")
-	if err != nil || after.State != models.ActionWaiting || after.Tries != 30 || after.Round != 30 || after.RetryReason != "mended" || after.RetriedBy != "staff:3" {
+	if err != nil || after.State != models.ActionWaiting || after.Tries != 30 || after.Round != 30 || after.RetryReason != "mended" || after.RetriedBy != lead.Name {
 		t.Fatalf("%+v %v", after, err)
 	}
 	if _, err := d.Retry(t.Context(), manager, failed, "mended"); why(err) != "action_not_failed" {

@@ -246,7 +246,7 @@ func TestStoppedWhileItSends(t *testing.T) {
 			// The second answer comes too late to change anything.
 			lock := c.lock(`SELECT 1 FROM actions FOR UPDATE`)
 			close(late)
-			c.wait("the second answer is to be stored", func() bool { return c.blocked("FROM actions a") > 0 })
+			c.wait("the second answer is to be stored", func() bool { return c.blocked("FROM actions WHERE id") > 0 })
 			if err := lock.Commit(); err != nil {
 				t.Fatal(err)
 			}
