@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"counterfoil/models"
-	"counterfoil/models/ledger"
 	"counterfoil/views"
 	"counterfoil/views/locale"
 	"counterfoil/views/ui"
@@ -45,7 +44,7 @@ func exceptionTitle(e models.Exception) locale.Text {
 
 func exceptionCase(e models.Exception, currency string) views.CaseModel {
 	handling, about := handlingOf(e.Kind, e.Axis), any(orDash(e.Detail, e.PlatformState))
-	if e.Case == ledger.ShippedWhilePaused {
+	if e.Case == models.CaseShippedWhilePaused {
 		handling, about = nowManager, locale.Say("contradiction.shipped_while_paused")
 	}
 	c := views.CaseModel{

@@ -1,5 +1,10 @@
 package models
 
+import (
+	"crypto/sha256"
+	"strings"
+)
+
 // An ExceptionKind names a difference or a problem that needs a decision.
 type ExceptionKind string
 
@@ -53,9 +58,25 @@ const (
 	CaseMoney        = "money_received" // of unmatched; refunds and disputes are money too
 	CaseNoMoney      = "no_money"
 	CaseTotal        = "total"     // an edit changed what the order asks
+	CaseReversal     = "reversal"  // of unmatched: a refund or a dispute, and no payment
 	CaseGoodOnes     = "good_ones" // of signature_failures: genuine notifications still arrive
+	CaseBehind       = "behind"    // of state_differs: the platform is ahead of our record
 
-	CaseRefundedNotCancelled = "refunded_not_cancelled"
+	// Of contradiction: states that don't fit together.
+	CaseShippedUnpaid           = "shipped_unpaid"
+	CaseShippedAfterCancel      = "shipped_after_cancel"
+	CaseShippedAfterRefund      = "shipped_after_refund"
+	CaseShippedWhilePaused      = "shipped_while_paused"
+	CaseCancelledNotRefunded    = "cancelled_not_refunded"
+	CaseRefundedNotCancelled    = "refunded_not_cancelled"
+	CaseChangedAfterInstruction = "changed_after_instruction"
+
+	// Of overdue: what should have happened by now.
+	CaseOverdueUnshipped = "unshipped"
+	CaseOverdueUnpaid    = "unpaid" // shipped, to be paid on delivery
+	CaseOverdueRefund    = "refund" // pending for long
+	CaseOverdueReturn    = "return" // closed and not refunded
+	CaseOverdueEvent     = "event"  // waits although its platform answers
 )
 
 // A Problem is what the rules found wrong with one observation. It becomes an
@@ -82,69 +103,103 @@ func (p Problem) Of(o Order) Problem {
 	return p
 }
 
-// Policy is what happens while the problem's exception is open, as the product ships
-// it. Problems of actions name the action's kind as their case.
-func (p Problem) Policy() Policy {
-	money, goods := p.Axis.Money() || p.Axis == Cancellation, ActionKind(p.Case)
+// Digests are hashes of what each side says: an accepted difference stays accepted
+// while both are what they were.
+func (p Problem) Digests() (platform, local []byte) {
+	one := func(parts ...string) []byte {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return sum[:]
+	}
+	return one(p.PlatformState, p.Detail), one(p.LocalState)
+}
+
+// Rule is the row of the policies that the problem follows. Problems of actions name
+// the action's kind as their case.
+func (p Problem) Rule() CaseRule {
+	kind := string(p.Kind)
+	if name := p.ruleCase(); name != "" {
+		kind += "/" + name
+	}
+	return caseRules[kind]
+}
+
+// Policy is what happens while the problem's exception is open, as the product ships it.
+func (p Problem) Policy() Policy { return p.Rule().Policy }
+
+func (p Problem) ruleCase() string {
+	reversal := p.Axis == Refund || p.Axis == Dispute || p.Axis == Cancellation
 	switch p.Kind {
 	case MissedNotification:
-		return either(p.Axis == Refund || p.Axis == Dispute || p.Axis == Cancellation, PolicyHold, PolicyWait)
+		return either(reversal, "reversal", either(p.Axis == Fulfillment || p.Axis == Return, string(p.Axis), string(Payment)))
 	case StateDiffers:
 		return p.stateDiffers()
 	case AmountDiffers:
 		switch {
-		case p.Case == CaseTotal:
-			return PolicyWait
-		case p.Case == CaseLink:
-			return PolicyAsk // or whoever types another's number could stop their order
+		case p.Case == CaseTotal, p.Case == CaseLink:
+			return p.Case // whoever types another's number must not stop their order
 		case p.Axis == Refund:
-			return either(p.Shipped, PolicyAsk, PolicyHold)
+			return either(p.Shipped, "refunded_shipped", "refunded_unshipped")
 		}
-		return PolicyHold
+		return "received"
 	case PlatformsDisagree:
-		if p.Axis == Refund {
-			return either(p.Shipped, PolicyAsk, PolicyHold)
+		switch p.Axis {
+		case Refund:
+			return either(p.Shipped, "refund_shipped", "refund_unshipped")
+		case Payment, Cancellation:
+			return string(p.Axis)
 		}
-		return either(p.Axis == Payment || p.Axis == Cancellation, PolicyHold, PolicyAsk)
+		return "other"
 	case MoveRefused:
-		return either(money, PolicyHold, either(p.Axis == Return, PolicyWait, PolicyAsk))
+		return either(reversal || p.Axis == Payment, "money", either(p.Axis == Return, string(Return), string(Fulfillment)))
 	case UnknownStatus:
-		return either(money, PolicyHold, PolicyAsk)
+		return either(reversal || p.Axis == Payment, "money", "other")
 	case SchemaChanged:
-		return either(p.Axis != "", PolicyHold, PolicyAsk) // a field that states an axis, or another one
-	case PayloadConflict, ShippedTwice:
-		return PolicyHold
+		return either(p.Axis != "", "relied", "other") // a field that states an axis, or another one
 	case Unmatched:
-		return either(p.Case == CaseNoMoney, PolicyWait, PolicyAsk)
-	case ActionFailedKind:
-		return either(goods == CustomerMessage, PolicyWait, PolicyAsk)
-	case ActionUnclearKind:
-		return either(goods.HighRisk(), PolicyHold, PolicyAsk)
+		return either(p.Case == CaseNoMoney, "no_money", either(p.Case == CaseReversal, "reversal", "money"))
+	case ActionFailedKind, ActionUnclearKind:
+		kind := ActionKind(p.Case)
+		return either(kind.HighRisk(), "instruction", either(kind == CustomerMessage, "message", "document"))
 	case SignatureFailures:
-		return either(p.Case == CaseGoodOnes, PolicyWait, PolicyAsk)
+		return either(p.Case == CaseGoodOnes, CaseGoodOnes, "alone")
 	case GoneOnPlatform:
-		return either(p.Idle, PolicyWait, PolicyHold)
+		return either(p.Idle, "idle", "paid")
 	case Contradiction:
-		return either(p.Case == CaseRefundedNotCancelled, PolicyHold, PolicyAsk)
+		switch p.Case {
+		case CaseShippedAfterCancel, CaseShippedAfterRefund:
+			return "shipped_after"
+		case CaseShippedUnpaid, CaseShippedWhilePaused, CaseCancelledNotRefunded, CaseRefundedNotCancelled, CaseChangedAfterInstruction:
+			return p.Case
+		}
+		return "other"
+	case Overdue:
+		switch p.Case {
+		case CaseOverdueUnpaid, CaseOverdueEvent:
+			return p.Case
+		case CaseOverdueRefund, CaseOverdueReturn:
+			return CaseOverdueRefund
+		}
+		return CaseOverdueUnshipped
 	}
-	return PolicyAsk
+	return ""
 }
 
-func (p Problem) stateDiffers() Policy {
+// stateDiffers tells which side is ahead: where ours is behind, reading again mends it.
+func (p Problem) stateDiffers() string {
+	ours, behind := State(p.LocalState), p.Case == CaseBehind
 	switch p.Axis {
 	case Payment:
-		ours := State(p.LocalState)
-		behind := p.Case != CaseMovedBack && ours != "" && ours != PaymentPaid && ours != PaymentPartiallyPaid
-		return either(behind, PolicyWait, PolicyHold)
-	case Refund, Dispute, Cancellation:
-		return PolicyHold
-	case Return:
-		return PolicyWait
+		behind = behind || p.Case != CaseMovedBack && ours != "" && ours != PaymentPaid && ours != PaymentPartiallyPaid
+		return either(behind, "payment_ours_behind", "payment_ours_ahead")
+	case Refund, Cancellation:
+		return "reversal"
+	case Dispute, Return:
+		return string(p.Axis)
 	}
-	return PolicyAsk
+	return either(behind, "fulfillment_ours_behind", "fulfillment_ours_ahead")
 }
 
-func either(yes bool, then, otherwise Policy) Policy {
+func either[T any](yes bool, then, otherwise T) T {
 	if yes {
 		return then
 	}

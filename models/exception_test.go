@@ -105,3 +105,28 @@ func TestDefaultPolicies(t *testing.T) {
 		}
 	}
 }
+
+// Every kind of exception follows a row of the policies, and every row is some kind's.
+func TestEveryKindHasItsRow(t *testing.T) {
+	t.Parallel()
+	used := map[ExceptionKind]bool{}
+	seen := map[string]bool{}
+	for _, r := range CaseRules {
+		if used[r.Kind] = true; seen[r.Key] || r.Policy == "" || r.Urgency == "" || r.Desk == "" {
+			t.Errorf("%s stands twice or says too little: %+v", r.Key, r)
+		}
+		seen[r.Key] = true
+	}
+	for _, k := range ExceptionKinds {
+		for _, a := range append([]Axis{""}, Axes...) {
+			for _, name := range []string{"", "anything", CaseMovedBack, CaseBehind} {
+				if r := (Problem{Kind: k, Axis: a, Case: name}).Rule(); r.Kind != k {
+					t.Errorf("%s %s %q follows row %q", k, a, name, r.Key)
+				}
+			}
+		}
+		if !used[k] {
+			t.Errorf("%s has no row", k)
+		}
+	}
+}

@@ -50,6 +50,20 @@ const (
 	// Look through a platform's recent objects for how they name their orders.
 	ConnectionsFind Permission = "connections.find"
 	ConnectionsEdit Permission = "connections.edit"
+	ExceptionsRead  Permission = "exceptions.read"
+	// Take a case, note, tick off that the customer was told, close, dismiss. Which
+	// cases whose, the service says.
+	ExceptionsWork Permission = "exceptions.work"
+	// Ask for a difference to be accepted; decide on it.
+	ExceptionsAccept Permission = "exceptions.accept"
+	ExceptionsDecide Permission = "exceptions.decide"
+	// Compare a connection now, stop a sweep.
+	SweepsRun Permission = "sweeps.run"
+	// Register notifications at the platform.
+	ConnectionsNotify Permission = "connections.notify"
+	// Check a connection's access with its test objects; close a check after a change.
+	ConnectionsCheck Permission = "connections.check"
+	HealthRead       Permission = "health.read"
 )
 
 // A Scope limits what a token may be used for.
@@ -93,10 +107,19 @@ var grants = map[Permission][]Role{
 	OrdersExplain:   {Support, Manager},
 	ConnectionsFind: {Manager, Admin},
 	ConnectionsEdit: {Admin},
+
+	ExceptionsRead:    {Support, Manager, Admin, Auditor, Service},
+	ExceptionsWork:    {Support, Manager, Admin},
+	ExceptionsAccept:  {Support, Manager, Service},
+	ExceptionsDecide:  {Manager},
+	SweepsRun:         {Support, Manager, Admin},
+	ConnectionsNotify: {Manager, Admin},
+	ConnectionsCheck:  {Manager, Admin},
+	HealthRead:        {Support, Manager, Admin, Auditor, Service},
 }
 
 // leads are the permissions that support have only with the grant of a shift lead.
-var leads = map[Permission]bool{ConnectionsHold: true, ActionsDecide: true, ActionsRetry: true, OrdersExplain: true}
+var leads = map[Permission]bool{ConnectionsHold: true, ActionsDecide: true, ActionsRetry: true, OrdersExplain: true, SweepsRun: true}
 
 // scopesFor says which scopes of a token open a permission.
 var scopesFor = map[Permission][]Scope{
@@ -115,6 +138,12 @@ var scopesFor = map[Permission][]Scope{
 	OrdersExplain:      {ScopeWrite},
 	ConnectionsFind:    {ScopeWrite},
 	ConnectionsEdit:    {ScopeWrite},
+	ExceptionsWork:     {ScopeWrite},
+	ExceptionsAccept:   {ScopeWrite, ScopePropose},
+	ExceptionsDecide:   {ScopeApprove},
+	SweepsRun:          {ScopeWrite},
+	ConnectionsNotify:  {ScopeWrite},
+	ConnectionsCheck:   {ScopeWrite},
 }
 
 // ForTokens tells whether a token can have a permission at all.
@@ -126,7 +155,8 @@ func ForTokens(p Permission) bool {
 // Permissions lists every permission that can be granted.
 var Permissions = []Permission{SignedIn, OrdersRead, OrdersResync, OrdersHold, OrdersRelease, EventsRead, ConnectionsRead, ConnectionsHold,
 	ConnectionsRelease, ConnectionsFind, ConnectionsEdit, RulesRead, ActionsRead, ActionsReceipt, ActionsRequest, ActionsDecide, ActionsRetry, ActionsLive,
-	PoliciesRead, PoliciesEdit, OrdersExplain}
+	PoliciesRead, PoliciesEdit, OrdersExplain, ExceptionsRead, ExceptionsWork, ExceptionsAccept, ExceptionsDecide, SweepsRun,
+	ConnectionsNotify, ConnectionsCheck, HealthRead}
 
 // Granted lists the roles that have a permission.
 func Granted(p Permission) []Role { return grants[p] }

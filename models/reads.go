@@ -71,6 +71,32 @@ type Exception struct {
 	State         string // open, closed
 	Count         int64
 	First, Last   time.Time
+
+	Shop     string // slug
+	ShopID   int64
+	Platform Platform
+	Number   string // of its order, as people say it
+	ObjectID int64
+	Rule     string // the row of the policies that it follows
+	Urgency  Urgency
+	FirstTo  Desk
+	Needs    bool      // a person's; else it is settling by itself
+	NeedsAt  time.Time // when its grace ends
+	HealAt   time.Time // when the console reads again by policy
+	Healed   time.Time // when it last did
+	Tell     bool      // the customer has to be told
+	Told     time.Time
+	ToldBy   string
+	Topic    string // the notification that should have come
+	Owner    int64
+	OwnedBy  string // the owner's name
+	Owned    time.Time
+	Group    int64
+	Closed   time.Time
+	How      string // resync, sweep, late, reading, correction, accepted, dismissed, solved, link
+	ClosedBy string // the name of whoever closed it
+	Note     string // why, in that person's words
+	Version  int64
 }
 
 // An OrderFile is an order with everything its page shows.

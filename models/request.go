@@ -15,10 +15,12 @@ const (
 	RequestReplacement RequestKind = "replacement" // a wanted second shipment
 	RequestAgain       RequestKind = "again"       // a message once more
 	RequestLive        RequestKind = "live"        // a kind of action gets a destination
+	RequestAccept      RequestKind = "accept"      // a difference stays, as accepted
+	RequestPolicy      RequestKind = "policy"      // a policy that pauses becomes a looser one
 )
 
 // RequestKinds lists all kinds; the schema has the same list.
-var RequestKinds = []RequestKind{RequestRelease, RequestReplacement, RequestAgain, RequestLive}
+var RequestKinds = []RequestKind{RequestRelease, RequestReplacement, RequestAgain, RequestLive, RequestAccept, RequestPolicy}
 
 // A RequestState says how a request stands.
 type RequestState string

@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/tdewolff/minify/v2"
+	mincss "github.com/tdewolff/minify/v2/css"
 )
 
 //go:embed app.css
@@ -35,10 +38,21 @@ type asset struct {
 }
 
 var assets = map[string]asset{
-	"app.css":   newAsset("text/css; charset=utf-8", css),
+	"app.css":   newAsset("text/css; charset=utf-8", small(css)),
 	"app.js":    newAsset("text/javascript; charset=utf-8", js),
 	"icons.svg": newAsset("image/svg+xml", icons),
 	"icon.svg":  newAsset("image/svg+xml", icon),
+}
+
+// small is a stylesheet without what only its readers need.
+func small(css []byte) []byte {
+	m := minify.New()
+	m.AddFunc("text/css", mincss.Minify)
+	out, err := m.Bytes("text/css", css)
+	if err != nil {
+		return css // the browser passes over what it can't read, and so do we
+	}
+	return out
 }
 
 func newAsset(kind string, body []byte) asset {

@@ -8,10 +8,6 @@ import (
 	"counterfoil/models/store"
 )
 
-// ShippedWhilePaused is the case of a shipment that appears although we had paused
-// the order: somebody ships at the platform itself, where our pause doesn't reach.
-const ShippedWhilePaused = "shipped_while_paused"
-
 // shippedWhilePaused finds shipments that a hold should have stopped.
 func shippedWhilePaused(ctx context.Context, tx *store.Tx, before, after models.Order, objects []models.ObjectView) ([]models.Problem, error) {
 	if !shippedMore(before, after) {
@@ -25,7 +21,7 @@ func shippedWhilePaused(ctx context.Context, tx *store.Tx, before, after models.
 	for _, h := range holds {
 		// What left before the pause was only told after it.
 		if last.IsZero() || !last.Before(h.Since) {
-			return []models.Problem{{Kind: models.Contradiction, Case: ShippedWhilePaused, Axis: models.Fulfillment,
+			return []models.Problem{{Kind: models.Contradiction, Case: models.CaseShippedWhilePaused, Axis: models.Fulfillment,
 				PlatformState: after.Axes[models.Fulfillment].Word, LocalState: string(before.State(models.Fulfillment))}}, nil
 		}
 	}

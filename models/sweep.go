@@ -1,0 +1,56 @@
+package models
+
+import "time"
+
+// A SweepReason says why a sweep runs.
+type SweepReason string
+
+const (
+	SweepPeriodic SweepReason = "periodic"
+	SweepAsked    SweepReason = "asked"    // by a person, a command, a program
+	SweepImport   SweepReason = "import"   // the first one: quiet, plans nothing, misses nothing
+	SweepOutage   SweepReason = "outage"   // the platform couldn't be asked
+	SweepOff      SweepReason = "off"      // the console itself was off
+	SweepRefusals SweepReason = "refusals" // genuine notifications may have been refused
+	SweepGap      SweepReason = "gap"      // an hour of the calendar that wasn't compared
+)
+
+// SweepReasons lists all reasons; the schema has the same list.
+var SweepReasons = []SweepReason{SweepPeriodic, SweepAsked, SweepImport, SweepOutage, SweepOff, SweepRefusals, SweepGap}
+
+// A SweepState says how a sweep goes.
+type SweepState string
+
+const (
+	SweepRunning SweepState = "running"
+	SweepDone    SweepState = "done"    // finished, with or without differences
+	SweepStopped SweepState = "stopped" // by a person
+	SweepFailed  SweepState = "failed"  // our own tries are used up
+)
+
+// SweepStates lists all states; the schema has the same list.
+var SweepStates = []SweepState{SweepRunning, SweepDone, SweepStopped, SweepFailed}
+
+// A Sweep is one comparison of a connection over what changed in a span of time, for
+// one kind of object.
+type Sweep struct {
+	ID         int64
+	Connection int64
+	Kind       string
+	Reason     SweepReason
+	By         string    // who asked; console: nobody did
+	Since      time.Time // zero: from the beginning
+	Until      time.Time
+	Pages      int
+	Seen       int64
+	Missed     int64
+	Different  int64
+	Failed     int64     // objects that couldn't be read or compared
+	Expected   int64     // objects in all, 0 where the platform doesn't say
+	Reached    time.Time // the platform's time of the last object compared
+	State      SweepState
+	Error      string // why it waits or failed
+	Started    time.Time
+	Updated    time.Time
+	Ended      time.Time
+}
