@@ -42,6 +42,14 @@ func Awaited(ctx context.Context) context.Context {
 	return context.WithValue(ctx, awaited{}, true)
 }
 
+type sweeping struct{}
+
+// Sweeping marks the calls of a comparison that nobody waits for: they come after
+// those for people and for notifications.
+func Sweeping(ctx context.Context) context.Context {
+	return context.WithValue(ctx, sweeping{}, true)
+}
+
 func (k *calls) Spend(ctx context.Context, n int) error {
 	within := k.budget
 	if ctx.Value(awaited{}) == nil {
