@@ -29,6 +29,7 @@ type Switches struct {
 	Down     atomic.Bool  // every call is answered 503
 	Dead     atomic.Bool  // every connection is dropped without an answer
 	Throttle atomic.Bool  // every call is answered as the platform throttles
+	Scarce   atomic.Int32 // of so many calls one is answered, the others are throttled
 	Slow     atomic.Int64 // nanoseconds before each answer
 
 	Duplicate atomic.Int32 // further copies of each notification
@@ -42,7 +43,7 @@ type Switches struct {
 // platform's own way. Calls are counted.
 func (s *Switches) Guard(calls *atomic.Int64, throttled, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		calls.Add(1)
+		nth := calls.Add(1)
 		if d := time.Duration(s.Slow.Load()); d > 0 {
 			select {
 			case <-time.After(d):
@@ -55,7 +56,7 @@ func (s *Switches) Guard(calls *atomic.Int64, throttled, next http.Handler) http
 			panic(http.ErrAbortHandler)
 		case s.Down.Load():
 			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
-		case s.Throttle.Load():
+		case s.Throttle.Load(), s.Scarce.Load() > 1 && nth%int64(s.Scarce.Load()) != 0:
 			throttled.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
