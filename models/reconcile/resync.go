@@ -168,7 +168,7 @@ func (s *Resync) once(ctx context.Context, actor models.Actor, conn *connect.Con
 	call, cancel := context.WithTimeout(connect.Awaited(ctx), callTime)
 	seen, err := conn.Adapter.Fetch(call, []models.ObjectRef{ref})
 	cancel()
-	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
+	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), How: "resync", Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
 	if outage, ok := errors.AsType[*platform.Outage](err); ok {
 		return s.unavailable(ctx, reading, outage)
 	}
