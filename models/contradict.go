@@ -329,3 +329,6 @@ func (r ContradictionRule) String() string {
 func (r ContradictionRule) Rule() CaseRule {
 	return Problem{Kind: r.Kind, Case: r.Case, Axis: r.Axis}.Rule()
 }
+
+// Word is the row's key below the catalogue's contradictions.
+func (r ContradictionRule) Word() string { return either(r.Case != "", r.Case, string(r.Kind)) }

@@ -60,7 +60,9 @@ func TestContradictions(t *testing.T) {
 		stands     = CancellationActive
 		off        = CancellationCancelled
 	)
-	order := func(pay, back, goods, ends State) Order { return livedBy(pay, back, DisputeNone, goods, ends, ReturnNone) }
+	order := func(pay, back, goods, ends State) Order {
+		return livedBy(pay, back, DisputeNone, goods, ends, ReturnNone)
+	}
 	with := func(o Order, change func(*Order)) Order { change(&o); return o }
 	money := func(received, refunded int64) func(*Order) {
 		return func(o *Order) { o.Received, o.Refunded = received, refunded }

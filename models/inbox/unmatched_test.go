@@ -7,7 +7,6 @@ import (
 
 	"counterfoil/models"
 	"counterfoil/models/connect"
-	"counterfoil/models/ledger"
 	"counterfoil/models/store"
 )
 

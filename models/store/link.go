@@ -141,7 +141,7 @@ UPDATE orders SET merged_into = ?, disagree_since = NULL, disagree_due = NULL, o
 }
 
 // judgedAgain are the kinds of exceptions that every reading of an order judges anew.
-const judgedAgain = `["move_refused", "unknown_status", "platforms_disagree", "amount_differs", "schema_changed", "gone_on_platform", "contradiction", "state_differs", "paid_twice"]`
+const judgedAgain = `["move_refused", "unknown_status", "platforms_disagree", "amount_differs", "schema_changed", "gone_on_platform", "contradiction", "state_differs", "paid_twice", "overdue", "action_differs"]`
 
 // sentTwice opens a case where both orders had an instruction of which somebody may
 // have heard before anybody knew that they are one.
