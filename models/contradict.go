@@ -195,7 +195,7 @@ func (s Sight) cancelledNotRefunded() bool {
 	o := s.After
 	back := o.State(Refund)
 	return o.State(Cancellation) == CancellationCancelled && o.Received > o.Refunded && (back == RefundNone || back == RefundPartial) &&
-		o.State(Dispute) != DisputeOpen && o.State(Dispute) != DisputeLost && !s.refunding()
+		o.State(Dispute) != DisputeOpen && o.State(Dispute) != DisputeLost && o.Axes[Refund].Doubt != Differs && !s.refunding()
 }
 
 // refunding tells whether money is on its way back.
@@ -207,10 +207,11 @@ func (s Sight) refunding() bool {
 }
 
 // refundedNotCancelled: all money went back and the goods would still go out. An order
-// of which everything was taken out has nothing to ship.
+// of which everything was taken out has nothing to ship. While platforms disagree on
+// the refund, that is the case.
 func (s Sight) refundedNotCancelled() bool {
 	o := s.After
-	return o.State(Refund) == RefundFull && o.State(Cancellation) == CancellationActive && !left(o) && o.Items.Shipped == 0 &&
+	return o.State(Refund) == RefundFull && o.Axes[Refund].Doubt != Differs && o.State(Cancellation) == CancellationActive && !left(o) && o.Items.Shipped == 0 &&
 		o.Items.CameBack == 0 && o.Items.Returning == 0 && o.Items.InReturned == 0 && (o.Items.Ordered == 0 || o.Items.kept() > 0)
 }
 

@@ -104,6 +104,10 @@ func TestContradictions(t *testing.T) {
 		"cancelled and unpaid":            {Sight{After: with(order(PaymentVoided, RefundNone, open, off), money(0, 0))}, ""},
 		"cancelled, the bank took it":     {Sight{After: with(order(PaymentPaid, RefundNone, open, off), func(o *Order) { o.Axes[Dispute] = AxisRecord{State: DisputeLost} })}, ""},
 		"refunded, would still ship":      {Sight{Before: paid, After: with(order(PaymentPaid, RefundFull, open, stands), money(10000, 10000))}, "contradiction/refunded_not_cancelled"},
+		"refunded at one of two platforms": {Sight{Before: paid, After: with(order(PaymentPaid, RefundFull, open, stands), func(o *Order) {
+			o.Refunded = 10000
+			o.Axes[Refund] = AxisRecord{State: RefundFull, Check: Unverified, Doubt: Differs}
+		})}, ""},
 		"refunded and taken out":          {Sight{Before: paid, After: with(order(PaymentPaid, RefundFull, open, stands), func(o *Order) { o.Refunded = 10000; o.Items.Removed = 2 })}, ""},
 		"refunded and cancelled":          {Sight{Before: paid, After: with(order(PaymentPaid, RefundFull, open, off), money(10000, 10000))}, ""},
 		"taken out after the instruction": {Sight{Before: paid, After: with(paid, items(Items{Ordered: 2, Removed: 1})), Instructions: sent}, "contradiction/changed_after_instruction"},
