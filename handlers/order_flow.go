@@ -55,8 +55,12 @@ func exceptionCase(e models.Exception, currency string) views.CaseModel {
 		Why:  locale.Say("exception."+string(e.Kind)+".is", about),
 		Next: locale.Say("exception." + string(e.Kind) + ".next"), Since: e.First, Count: e.Count,
 	}
-	if (e.Kind == models.ActionDiffers || e.Kind == models.Overdue) && e.Case != "" {
-		c.Why = locale.Say(string(e.Kind) + "." + e.Case)
+	switch {
+	case e.Case == "":
+	case e.Kind == models.Overdue:
+		c.Why = locale.Say("overdue." + e.Case)
+	case e.Kind == models.ActionDiffers:
+		c.Why = locale.Say("action_differs." + e.Case)
 	}
 	if e.Policy == models.PolicyHold {
 		c.Icon = "alert"
