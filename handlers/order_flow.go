@@ -47,10 +47,20 @@ func exceptionCase(e models.Exception, currency string) views.CaseModel {
 	if e.Case == models.CaseShippedWhilePaused {
 		handling, about = nowManager, locale.Say("contradiction.shipped_while_paused")
 	}
+	if e.Kind == models.Contradiction && e.Case != "" && e.Case != models.CaseShippedWhilePaused {
+		about = locale.Say("contradiction." + e.Case)
+	}
 	c := views.CaseModel{
 		Icon: "review", Urgency: handling.urgency, Title: exceptionTitle(e), Who: handling.who,
 		Why:  locale.Say("exception."+string(e.Kind)+".is", about),
 		Next: locale.Say("exception." + string(e.Kind) + ".next"), Since: e.First, Count: e.Count,
+	}
+	switch {
+	case e.Case == "":
+	case e.Kind == models.Overdue:
+		c.Why = locale.Say("overdue." + e.Case)
+	case e.Kind == models.ActionDiffers:
+		c.Why = locale.Say("action_differs." + e.Case)
 	}
 	if e.Policy == models.PolicyHold {
 		c.Icon = "alert"

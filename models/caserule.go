@@ -141,3 +141,15 @@ func (r CaseRule) Decided(p Policy, tell bool) CaseRule {
 	r.Policy, r.Tell = p, tell
 	return r
 }
+
+// DisagreeGrace is how long two platforms may tell an axis of an order differently
+// before it is a case: one usually hears of it a little before the other.
+func DisagreeGrace(a Axis) time.Duration {
+	switch a {
+	case Payment:
+		return 15 * time.Minute
+	case Cancellation:
+		return time.Hour
+	}
+	return day
+}

@@ -71,6 +71,10 @@ const (
 	CaseRefundedNotCancelled    = "refunded_not_cancelled"
 	CaseChangedAfterInstruction = "changed_after_instruction"
 
+	// Of action_differs: what was done here and there doesn't match.
+	CaseShippedUnasked = "shipped_unasked" // while our instruction was still here
+	CaseNotShipped     = "not_shipped"     // long after our instruction was done
+
 	// Of overdue: what should have happened by now.
 	CaseOverdueUnshipped = "unshipped"
 	CaseOverdueUnpaid    = "unpaid" // shipped, to be paid on delivery

@@ -181,8 +181,18 @@ func (in *Inbox) own(ctx context.Context, conn *connect.Conn, c store.Claim, cau
 			m := store.Mark{ID: e.ID, Key: e.Key, State: models.EventReceived, Try: true, After: backoff(e.Tries, time.Minute), Error: "note.failed"}
 			if e.Tries+1 >= models.MaxTries {
 				m.State = models.EventFailed
+			}
+			// What nobody can know of an order with money or goods is people's at once.
+			loud := false
+			if c.OrderID != 0 && models.CodeOf(cause) != models.Conflict {
+				var err error
+				if loud, err = tx.HighImpact(ctx, c.OrderID); err != nil {
+					return err
+				}
+			}
+			if m.State == models.EventFailed || loud {
 				p := models.Problem{Kind: models.EventFailedKind, Detail: e.Topic}
-				if err := tx.OpenCase(ctx, store.Case{ConnectionID: conn.ID, Subject: eventSubject(e.ID), Problem: p, OrderID: c.OrderID, Ref: c.Ref.ID}); err != nil {
+				if err := tx.OpenCase(ctx, store.Case{ConnectionID: conn.ID, Subject: eventSubject(e.ID), Problem: p, OrderID: c.OrderID, Ref: c.Ref.ID, Loud: loud}); err != nil {
 					return err
 				}
 			}

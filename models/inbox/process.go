@@ -423,6 +423,13 @@ func (in *Inbox) apply(ctx context.Context, conn *connect.Conn, c store.Claim, s
 		if _, err := tx.MarkEvents(ctx, in.marks(c, seen, out, tx.Now)); err != nil {
 			return err
 		}
+		for _, e := range c.Events {
+			if e.Tries > 0 {
+				if err := tx.CloseCases(ctx, eventSubject(e.ID), []models.ExceptionKind{models.EventFailedKind}, nil, "reading"); err != nil {
+					return err
+				}
+			}
+		}
 		if err := tx.Read(ctx, c); err != nil {
 			return err
 		}

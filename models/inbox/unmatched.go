@@ -84,6 +84,9 @@ func (in *Inbox) unmatched(ctx context.Context, tx *store.Tx, conn *connect.Conn
 	if paid {
 		k.Subject, k.Problem.Case = "object:"+strconv.FormatInt(out.ObjectID, 10), models.CaseMoney
 		if a := desc.Amounts; a != nil {
+			if a.Received == 0 {
+				k.Problem.Case = models.CaseReversal
+			}
 			k.Problem.Detail = models.Decimal(a.Received, a.Currency) + " " + a.Currency
 		}
 	} else {

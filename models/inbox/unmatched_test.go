@@ -7,7 +7,6 @@ import (
 
 	"counterfoil/models"
 	"counterfoil/models/connect"
-	"counterfoil/models/ledger"
 	"counterfoil/models/store"
 )
 
@@ -271,7 +270,7 @@ func TestPlatformsDisagree(t *testing.T) {
 		t.Errorf("order %s since %s", b.states(o), o.DisagreeSince)
 	}
 	expect("at once", "")
-	b.forward(ledger.DisagreeGrace - time.Second)
+	b.forward(models.DisagreeGrace(models.Refund) - time.Second)
 	both()
 	expect("within the grace", "")
 	// An outage is no part of the grace.
@@ -323,7 +322,7 @@ func TestDisagreementIsReadOnceMore(t *testing.T) {
 	if n := woken(); n != 0 {
 		t.Errorf("%d are read at once", n)
 	}
-	b.forward(ledger.DisagreeGrace)
+	b.forward(models.DisagreeGrace(models.Refund))
 	if n := woken(); n != 2 {
 		t.Errorf("%d are read after the grace", n)
 	}

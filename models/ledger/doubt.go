@@ -67,7 +67,11 @@ func (l *Ledger) missing(ctx context.Context, tx *store.Tx, r Reading, order mod
 			return err
 		}
 	}
-	return tx.OpenCase(ctx, store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p.Of(order)})
+	k := store.Case{ConnectionID: r.Conn.ID, Subject: subject, OrderID: order.ID, Ref: obj.Ref.ID, Problem: p.Of(order)}
+	if subject != "window" {
+		k.ObjectID = obj.ID
+	}
+	return tx.OpenCase(ctx, k)
 }
 
 // Deleted tells whether the platform itself said that the object was deleted.
@@ -110,41 +114,41 @@ func faults(objects []models.ObjectView) []models.Problem {
 	return out
 }
 
-// DisagreeGrace is how long two platforms may tell an order differently before it is
-// a case: one usually hears of a payment a little before the other.
-const DisagreeGrace = 15 * time.Minute
-
 // disagreeAgain is when a disagreement is looked at once more whose grace is over,
 // while something about the order still waits.
 const disagreeAgain = time.Minute
 
-// grace holds a disagreement back until it has lasted, with both sides well read. What
-// is held back opens no case and closes none.
+// grace holds each disagreement back until it has lasted as long as its axis allows, with
+// both sides well read. What is held back opens no case and closes none.
 func (l *Ledger) grace(ctx context.Context, tx *store.Tx, r Reading, o *models.Order, objects []models.ObjectView, problems []models.Problem) (now, held []models.Problem, err error) {
+	o.DisagreeDue = time.Time{}
 	if !slices.ContainsFunc(problems, disagrees) {
-		o.DisagreeSince, o.DisagreeDue = time.Time{}, time.Time{}
+		o.DisagreeSince = time.Time{}
 		return problems, nil, nil
 	}
 	if o.DisagreeSince.IsZero() {
 		o.DisagreeSince = tx.Now
 	}
-	waits := tx.Now.Sub(o.DisagreeSince) < DisagreeGrace || l.unasked(objects)
-	if !waits {
+	lasted := tx.Now.Sub(o.DisagreeSince)
+	over := slices.ContainsFunc(problems, func(p models.Problem) bool { return disagrees(p) && lasted >= models.DisagreeGrace(p.Axis) })
+	waits := l.unasked(objects)
+	if over && !waits {
 		if waits, err = tx.EventsWait(ctx, o.ID, eventIDs(r.Events)); err != nil {
 			return nil, nil, err
 		}
 	}
-	if !waits {
-		return problems, nil, nil
-	}
-	if o.DisagreeDue = o.DisagreeSince.Add(DisagreeGrace); !o.DisagreeDue.After(tx.Now) {
-		o.DisagreeDue = tx.Now.Add(disagreeAgain)
-	}
 	for _, p := range problems {
-		if disagrees(p) {
-			held = append(held, p)
-		} else {
+		if !disagrees(p) || !waits && lasted >= models.DisagreeGrace(p.Axis) {
 			now = append(now, p)
+			continue
+		}
+		held = append(held, p)
+		due := o.DisagreeSince.Add(models.DisagreeGrace(p.Axis))
+		if !due.After(tx.Now) {
+			due = tx.Now.Add(disagreeAgain)
+		}
+		if o.DisagreeDue.IsZero() || due.Before(o.DisagreeDue) {
+			o.DisagreeDue = due
 		}
 	}
 	return now, held, nil
@@ -167,40 +171,5 @@ func eventIDs(events []store.DueEvent) []int64 {
 }
 
 func disagrees(p models.Problem) bool { return p.Kind == models.PlatformsDisagree }
-
-// readingKinds are the exceptions that the next good reading settles by itself.
-var readingKinds = []models.ExceptionKind{models.MoveRefused, models.UnknownStatus, models.PlatformsDisagree, models.AmountDiffers,
-	models.SchemaChanged, models.GoneOnPlatform, models.Contradiction}
-
-// cases opens what is wrong and closes what this reading shows to be right again; what
-// is held back stays as it is.
-func (l *Ledger) cases(ctx context.Context, tx *store.Tx, o models.Order, problems, held []models.Problem, missing bool) error {
-	subject := "order:" + strconv.FormatInt(o.ID, 10)
-	var still []string
-	var once []models.Problem
-	for _, p := range problems {
-		p = p.Of(o)
-		if i := slices.Index(still, caseName(p)); i < 0 {
-			still, once = append(still, caseName(p)), append(once, p)
-		} else if p.Policy() == models.PolicyHold && once[i].Policy() != models.PolicyHold {
-			once[i] = p // of several in one case, one that pauses decides
-		}
-	}
-	for _, p := range held {
-		still = append(still, caseName(p))
-	}
-	if missing {
-		still = append(still, string(models.GoneOnPlatform)+"/")
-	}
-	if err := tx.CloseCases(ctx, subject, readingKinds, still, "reading"); err != nil {
-		return err
-	}
-	for _, p := range once {
-		if err := tx.OpenCase(ctx, store.Case{ConnectionID: o.ConnectionID, Subject: subject, OrderID: o.ID, Ref: o.Ref, Problem: p}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func caseName(p models.Problem) string { return string(p.Kind) + "/" + string(p.Axis) }

@@ -38,6 +38,8 @@ type Reading struct {
 	// Cause of moves that no event explains.
 	Cause models.Cause
 	Actor string
+	// How exceptions close that this reading settles; empty: by a reading.
+	How string
 }
 
 // An Outcome says what a reading did.
@@ -292,6 +294,11 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 		return err
 	}
 	out.Problems = append(out.Problems, paused...)
+	sight, odd, err := l.contradict(ctx, tx, r, order, next, objects)
+	if err != nil {
+		return err
+	}
+	out.Problems = append(out.Problems, odd...)
 	problems, held, err := l.grace(ctx, tx, r, &next, objects, out.Problems)
 	if err != nil {
 		return err
@@ -303,7 +310,7 @@ func (l *Ledger) advance(ctx context.Context, tx *store.Tx, r Reading, order mod
 	if err := l.follow(ctx, tx, r, order, next, target, step.Moves, out); err != nil {
 		return err
 	}
-	if err := l.cases(ctx, tx, next, out.Problems, held, missing); err != nil {
+	if err := l.cases(ctx, tx, r, sight, out.Problems, held, missing, out.ObjectID); err != nil {
 		return err
 	}
 	if order.Announced {

@@ -10,7 +10,7 @@ import (
 
 // shippedWhilePaused finds shipments that a hold should have stopped.
 func shippedWhilePaused(ctx context.Context, tx *store.Tx, before, after models.Order, objects []models.ObjectView) ([]models.Problem, error) {
-	if !shippedMore(before, after) {
+	if len(before.Axes) == 0 || !before.ShippedMore(after) {
 		return nil, nil
 	}
 	holds, err := tx.HoldsReaching(ctx, after.ID, after.ShopID, after.Connections())
@@ -26,16 +26,6 @@ func shippedWhilePaused(ctx context.Context, tx *store.Tx, before, after models.
 		}
 	}
 	return nil, nil
-}
-
-// shippedMore tells whether goods left since the order was read before.
-func shippedMore(before, after models.Order) bool {
-	if len(before.Axes) == 0 {
-		return false
-	}
-	was, is := before.State(models.Fulfillment), after.State(models.Fulfillment)
-	return after.Items.Shipped > before.Items.Shipped ||
-		was != is && (is == models.FulfillmentFulfilled || is == models.FulfillmentPartial && was != models.FulfillmentFulfilled)
 }
 
 // lastShipment is when the newest shipment left, by the platforms' own times; zero:

@@ -146,13 +146,18 @@ const overtaken = 3
 
 // read asks for one object and applies it under the same rules as a notification.
 func (s *Resync) read(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (result string, order int64, err error) {
+	result, out, err := s.outcome(ctx, actor, conn, ref)
+	return result, out.OrderID, err
+}
+
+// outcome is read with all that the reading did.
+func (s *Resync) outcome(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (result string, out ledger.Outcome, err error) {
 	for range overtaken {
-		var out ledger.Outcome
 		if result, out, err = s.once(ctx, actor, conn, ref); err != nil || !out.Overtaken {
-			return result, out.OrderID, err
+			return result, out, err
 		}
 	}
-	return Unavailable, 0, nil
+	return Unavailable, ledger.Outcome{}, nil
 }
 
 func (s *Resync) once(ctx context.Context, actor models.Actor, conn *connect.Conn, ref models.ObjectRef) (string, ledger.Outcome, error) {
@@ -168,7 +173,7 @@ func (s *Resync) once(ctx context.Context, actor models.Actor, conn *connect.Con
 	call, cancel := context.WithTimeout(connect.Awaited(ctx), callTime)
 	seen, err := conn.Adapter.Fetch(call, []models.ObjectRef{ref})
 	cancel()
-	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
+	reading := ledger.Reading{Conn: conn, Asked: ref, No: no, Actor: actor.ID(), How: "resync", Cause: models.Cause{Kind: models.CauseResync, ID: actor.ID(), At: began}}
 	if outage, ok := errors.AsType[*platform.Outage](err); ok {
 		return s.unavailable(ctx, reading, outage)
 	}

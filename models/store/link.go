@@ -107,12 +107,16 @@ func (tx *Tx) CloseShell(ctx context.Context, shell, into models.Order) error {
 		return err
 	}
 	from, to := fmt.Sprintf("order:%d", shell.ID), fmt.Sprintf("order:%d", into.ID)
+	standing, err := json.Marshal(models.StandingCases)
+	if err != nil {
+		return err
+	}
 	// What the next reading judges again ends here; what waits for a person goes over.
 	if err := tx.exec(ctx, `
 UPDATE exceptions x SET subject = ?, connection_id = ?, order_id = ?
-WHERE x.subject = ? AND x.state = 'open' AND (x.case_name IN ('moved_back', 'shipped_while_paused') OR NOT (?::jsonb @> to_jsonb(x.kind)))
+WHERE x.subject = ? AND x.state = 'open' AND (?::jsonb @> to_jsonb(x.case_name) OR NOT (?::jsonb @> to_jsonb(x.kind)))
   AND NOT EXISTS (SELECT 1 FROM exceptions y WHERE y.connection_id = ? AND y.subject = ? AND y.kind = x.kind AND y.axis IS NOT DISTINCT FROM x.axis AND y.state = 'open')`,
-		to, into.ConnectionID, into.ID, from, judgedAgain, into.ConnectionID, to); err != nil {
+		to, into.ConnectionID, into.ID, from, string(standing), judgedAgain, into.ConnectionID, to); err != nil {
 		return err
 	}
 	if err := tx.exec(ctx, `
@@ -129,7 +133,7 @@ UPDATE exceptions SET order_id = ? WHERE id IN (
 		return err
 	}
 	n, err := tx.changed(ctx, `
-UPDATE orders SET merged_into = ?, disagree_since = NULL, disagree_due = NULL, version = version + 1, updated_at = ? WHERE id = ? AND merged_into IS NULL`, into.ID, tx.Now, shell.ID)
+UPDATE orders SET merged_into = ?, disagree_since = NULL, disagree_due = NULL, overdue_at = NULL, version = version + 1, updated_at = ? WHERE id = ? AND merged_into IS NULL`, into.ID, tx.Now, shell.ID)
 	if err == nil && n != 1 {
 		return fmt.Errorf("store: order %d is part of another one already", shell.ID)
 	}
@@ -137,7 +141,7 @@ UPDATE orders SET merged_into = ?, disagree_since = NULL, disagree_due = NULL, v
 }
 
 // judgedAgain are the kinds of exceptions that every reading of an order judges anew.
-const judgedAgain = `["move_refused", "unknown_status", "platforms_disagree", "amount_differs", "schema_changed", "gone_on_platform", "contradiction", "state_differs"]`
+const judgedAgain = `["move_refused", "unknown_status", "platforms_disagree", "amount_differs", "schema_changed", "gone_on_platform", "contradiction", "state_differs", "paid_twice", "overdue", "action_differs"]`
 
 // sentTwice opens a case where both orders had an instruction of which somebody may
 // have heard before anybody knew that they are one.

@@ -248,12 +248,12 @@ func (tx *Tx) SaveOrder(ctx context.Context, o models.Order) error {
 	n, err := tx.changed(ctx, `
 UPDATE orders SET number = ?, placed_at = ?, currency = ?, total = ?, paid = ?, refunded = ?, outstanding = ?, items = ?::jsonb,
        payment = ?, refund = ?, dispute = ?, fulfillment = ?, cancellation = ?, return = ?, axes = ?::jsonb, verification = ?,
-       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?, disagree_since = ?, disagree_due = ?,
+       money_by = ?, goods_by = ?, checked_at = ?, settled = ?, store = ?, announced = ?, said = ?::jsonb, test = ?, method = ?, channel = ?, disagree_since = ?, disagree_due = ?, overdue_at = ?,
        version = version + 1, updated_at = ?
 WHERE id = ?`, o.Number, nullTime(o.Placed), o.Currency, o.Total, o.Received, o.Refunded, o.Outstanding, string(items),
 		state(models.Payment), state(models.Refund), state(models.Dispute), state(models.Fulfillment), state(models.Cancellation), state(models.Return),
 		string(axes), worst, some(o.Axes[models.Payment].Connection), some(o.Axes[models.Fulfillment].Connection), nullTime(checked),
-		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, nullTime(o.DisagreeSince), nullTime(o.DisagreeDue), tx.Now, o.ID)
+		!o.Announced && o.Settled(), o.Store, o.Announced, said, o.Test, o.Method, o.Channel, nullTime(o.DisagreeSince), nullTime(o.DisagreeDue), nullTime(o.NextDuty()), tx.Now, o.ID)
 	if err == nil && n == 0 {
 		return models.Fail(models.NotFound, "error.order_unknown")
 	}

@@ -48,6 +48,7 @@ type App struct {
 	actions *actions.Actions
 	holds   *casework.Holds
 	lives   *casework.Lives
+	cases   *reconcile.Cases
 	asked   *casework.Requests
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
@@ -132,6 +133,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	a.holds = &casework.Holds{Store: a.store, Log: a.log}
 	a.lives = &casework.Lives{Store: a.store, Keys: a.keys, Log: a.log}
 	resync := &reconcile.Resync{Store: a.store, Book: a.book, Ledger: lg}
+	a.cases = &reconcile.Cases{Store: a.store, Resync: resync, Zone: zone, Log: a.log}
 	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
 	a.asked = &casework.Requests{Store: a.store, Queue: q, Actions: a.actions, Log: a.log}
 	cookies := a.keys.DeriveAll("cookie signing")
@@ -256,6 +258,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
 	background.Go(func() { a.asked.Ends(work) })
+	background.Go(func() { a.cases.Lookout(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
