@@ -113,6 +113,12 @@ func (d Doors) programs() []route {
 		{post, "/api/v1/requests/:id/approve", models.ActionsDecide, d.API.ApproveRequest},
 		{post, "/api/v1/requests/:id/reject", models.ActionsDecide, d.API.RejectRequest},
 		{post, "/api/v1/requests/:id/withdraw", models.ActionsRequest, d.API.WithdrawRequest},
+		{get, "/api/v1/exceptions", models.ExceptionsRead, d.API.Exceptions},
+		{get, "/api/v1/exceptions/:id", models.ExceptionsRead, d.API.Exception},
+		{post, "/api/v1/exceptions/:id/resync", models.OrdersResync, d.API.ResyncException},
+		{post, "/api/v1/exceptions/:id/close", models.ExceptionsWork, d.API.CloseException},
+		{post, "/api/v1/exceptions/:id/dismiss", models.ExceptionsWork, d.API.DismissException},
+		{post, "/api/v1/exceptions/:id/accept", models.ExceptionsAccept, d.API.AcceptException},
 		{get, "/api/v1/connections", models.ConnectionsRead, d.API.Connections},
 		{post, "/api/v1/connections/:slug/resync", models.OrdersResync, d.API.ResyncRef},
 	}

@@ -159,7 +159,8 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Rules:       handlers.Rules{Words: words},
 		Login:       handlers.Login{Staff: a.staff},
 		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
-		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked},
+		API: api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked,
+			Cases: &casework.Cases{Store: a.store, Queue: q}, Reread: cases{reads, resync}},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
@@ -179,6 +180,12 @@ func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (str
 
 func (p pages) Opened(ctx context.Context, f models.OrderFile) (bool, error) {
 	return p.of.Opened(ctx, f)
+}
+
+// cases lists exceptions and reads what they are about again.
+type cases struct {
+	connect.Reads
+	*reconcile.Resync
 }
 
 // announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.
