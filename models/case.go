@@ -47,6 +47,21 @@ type CaseCount struct {
 	Oldest          time.Time // of those that need people
 }
 
+// A KindCount is how many exceptions of a kind and connection a query finds.
+type KindCount struct {
+	Kind       ExceptionKind
+	Connection string
+	N          int
+}
+
+// A Colleague is somebody whom a case can be given to.
+type Colleague struct {
+	ID   int64
+	Name string
+	Role Role
+	Lead bool
+}
+
 // A CaseNote is what somebody wrote beside a case.
 type CaseNote struct {
 	By   string

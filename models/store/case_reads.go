@@ -299,17 +299,10 @@ FROM `+exceptionTables+` WHERE `+w.String(), w.args...)
 	return models.CaseCount{Needs: n.Needs, Settling: n.Settling, NeedsCases: n.NeedsCases, SettlingCases: n.SettlingCases, Oldest: utc(n.Oldest)}, err
 }
 
-// A KindCount is how many exceptions of a kind and connection a query finds.
-type KindCount struct {
-	Kind       models.ExceptionKind
-	Connection string
-	N          int
-}
-
 // CaseKinds counts what a query finds by kind and connection, the most first.
-func (r reads) CaseKinds(ctx context.Context, q models.CaseQuery) ([]KindCount, error) {
+func (r reads) CaseKinds(ctx context.Context, q models.CaseQuery) ([]models.KindCount, error) {
 	w := casesWhere(q)
-	var out []KindCount
+	var out []models.KindCount
 	err := r.rows(ctx, &out, `
 SELECT x.kind, COALESCE(c.slug, '') AS connection, count(*) AS n FROM `+exceptionTables+` WHERE `+w.String()+` GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2`, w.args...)
 	return out, err
@@ -401,17 +394,9 @@ func (r reads) Notes(ctx context.Context, subject string) ([]models.CaseNote, er
 	return out, err
 }
 
-// A Colleague is somebody whom a case can be given to.
-type Colleague struct {
-	ID   int64
-	Name string
-	Role models.Role
-	Lead bool
-}
-
 // Colleagues lists the people at work who see a shop (0: every shop) and work on cases.
-func (r reads) Colleagues(ctx context.Context, shop int64) ([]Colleague, error) {
-	var out []Colleague
+func (r reads) Colleagues(ctx context.Context, shop int64) ([]models.Colleague, error) {
+	var out []models.Colleague
 	err := r.rows(ctx, &out, `
 SELECT p.id, p.name, p.role, p.lead FROM staff p WHERE p.disabled_at IS NULL AND p.role IN ('support', 'manager', 'admin')
   AND (NOT EXISTS (SELECT 1 FROM staff_shops y WHERE y.staff_id = p.id) OR EXISTS (SELECT 1 FROM staff_shops y WHERE y.staff_id = p.id AND y.shop_id = ?))

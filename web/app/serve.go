@@ -141,7 +141,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		pairs = append(pairs, cookies[i], secrets[i])
 	}
 	engine, err := web.New(web.Options{Log: a.log, Now: a.now, Zone: zone, People: a.staff, Keys: pairs, Loopback: config.Loopback(set.Addr),
-		Proxies: set.Proxies, Demo: demo, Strips: a.strips})
+		Proxies: set.Proxies, Demo: demo, Strips: a.strips, Needs: a.needs})
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,11 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Links:       handlers.Links{Finder: &reconcile.Links{Store: a.store, Book: a.book}},
 		Policies:    handlers.Policies{Book: &casework.Policies{Store: a.store}, Lives: a.lives},
 		Actions:     handlers.Actions{Book: a.store, Orders: reads, Actions: a.actions, Casework: a.asked},
-		Rules:       handlers.Rules{Words: words},
-		Login:       handlers.Login{Staff: a.staff},
-		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
+		Exceptions: handlers.Exceptions{Book: reads, Lists: a.store, Connections: reads, Casework: &casework.Cases{Store: a.store, Queue: q}, Requests: a.asked,
+			Reconcile: resync},
+		Rules:   handlers.Rules{Words: words},
+		Login:   handlers.Login{Staff: a.staff},
+		Machine: handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
 		API: api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked,
 			Cases: &casework.Cases{Store: a.store, Queue: q}, Reread: cases{reads, resync}},
 	})
@@ -234,6 +236,12 @@ func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, er
 		}
 	}
 	return out, err
+}
+
+// needs counts the exceptions that need people, a group being one.
+func (a *App) needs(ctx context.Context, actor models.Actor) (int, error) {
+	n, err := a.store.CaseCount(ctx, models.CaseQuery{Shops: actor.Shops})
+	return n.Needs, err
 }
 
 func (a *App) ready(ctx context.Context) error {
