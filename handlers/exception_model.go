@@ -108,19 +108,22 @@ func caseTitle(x models.Exception) locale.Text {
 	kind := locale.Say("exception." + string(x.Kind))
 	switch x.Kind {
 	case models.Contradiction, models.Overdue, models.Unmatched, models.ActionFailedKind, models.ActionUnclearKind:
-		if r, ok := models.CaseRuleOf(x.Rule); ok && r.Key != string(r.Kind) {
+		if r, ok := models.CaseRuleOf(x.Rule); ok && r.Key != string(r.Kind) && r.Key != otherContradiction {
 			return locale.Say("exception.title", kind, locale.Say("case_rule."+r.Key))
 		}
 	}
 	return exceptionTitle(x)
 }
 
+// otherContradiction is the row of the policies that says nothing of its case.
+const otherContradiction = "contradiction/other"
+
 // caseIs is the one sentence that says what an exception means.
 func caseIs(x models.Exception) locale.Text {
 	about := any(orDash(x.Detail, x.PlatformState))
 	switch {
 	case x.Kind == models.Contradiction:
-		if r, ok := models.CaseRuleOf(x.Rule); ok {
+		if r, ok := models.CaseRuleOf(x.Rule); ok && r.Key != otherContradiction {
 			about = locale.Say("case_rule." + r.Key)
 		}
 	case x.Kind == models.SubscriptionMissing && x.Topic != "":
@@ -133,16 +136,19 @@ func caseIs(x models.Exception) locale.Text {
 }
 
 // sides are what both sides say, as it was seen last.
-func sides(x models.Exception, currency string) (theirs, ours locale.Text, mark views.Mark) {
+func sides(x models.Exception) (theirs, ours locale.Text, mark views.Mark) {
 	side := func(v any) locale.Text {
 		if s, ok := v.(string); ok && s == "" {
 			return locale.Text{}
 		}
 		return locale.Say("value", v)
 	}
-	theirs, ours = side(sideOf(x, x.PlatformState, currency)), side(localState(x, currency))
+	theirs, ours = side(sideOf(x, x.PlatformState, x.Currency)), side(localState(x, x.Currency))
+	if strings.HasPrefix(x.Subject, "action:") && slices.Contains(models.ActionStates, models.ActionState(x.LocalState)) {
+		ours = locale.Say("action.state." + x.LocalState)
+	}
 	switch {
-	case x.Kind == models.UnknownStatus || x.PlatformState == "" && x.LocalState == "":
+	case x.Kind == models.UnknownStatus || theirs.Empty() || ours.Empty():
 		mark = views.Unknown
 	case x.PlatformState == x.LocalState:
 		mark = views.Agrees
@@ -155,9 +161,9 @@ func sides(x models.Exception, currency string) (theirs, ours locale.Text, mark 
 func exceptionLine(r models.CaseRow, actor models.Actor, now time.Time) views.ExceptionLine {
 	x := r.Exception
 	l := views.ExceptionLine{ID: x.ID, Href: views.ExceptionPath(x.ID), Title: caseTitle(x), Is: caseIs(x), Urgency: x.Urgency, Members: r.Members, OrderID: x.OrderID,
-		Number: orDash(x.Number, strconv.FormatInt(x.OrderID, 10)), Where: x.Connection, Shop: x.Shop, Ref: x.Ref, Count: x.Count, Step: caseStep(x, actor), Policy: x.Policy, Settles: settles(x, now),
+		Number: orDash(x.Number, strconv.FormatInt(x.OrderID, 10)), Where: x.Connection, Shop: x.Shop, Ref: x.Ref, Count: x.Count, Step: caseStep(x, actor), Next: locale.Say("exception." + string(x.Kind) + ".next"), Policy: x.Policy, Settles: settles(x, now),
 		Tell: x.Tell, Told: !x.Told.IsZero(), Since: x.First, Owner: x.OwnedBy, Reading: r.Reading, Version: x.Version, Closed: x.Closed}
-	l.Theirs, l.Ours, l.Mark = sides(x, "")
+	l.Theirs, l.Ours, l.Mark = sides(x)
 	if x.State != "open" {
 		l.How = closedHow(x)
 	}

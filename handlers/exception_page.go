@@ -130,8 +130,7 @@ func caseFacts(f models.ExceptionFile, now time.Time) []views.FactModel {
 		list = append(list, views.FactModel{Label: locale.Say("case_fact." + key), Text: text})
 	}
 	value := func(v any) locale.Text { return locale.Say("value", v) }
-	add("next", locale.Say("exception."+string(x.Kind)+".next"))
-	theirs, ours, _ := sides(x, currencyOf(f))
+	theirs, ours, _ := sides(x)
 	if !theirs.Empty() {
 		add("theirs", theirs)
 	}
@@ -184,13 +183,6 @@ func caseFacts(f models.ExceptionFile, now time.Time) []views.FactModel {
 		add("accepted", locale.Say("case_fact.accepted", a.At, a.Until))
 	}
 	return list
-}
-
-func currencyOf(f models.ExceptionFile) string {
-	if f.File != nil {
-		return f.File.Currency
-	}
-	return ""
 }
 
 // caseForms are what the person may do with an open exception, or may not, with why and

@@ -308,7 +308,7 @@ func (h Exceptions) resync(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	result, _, err := h.Reconcile.Case(c.Request.Context(), web.Actor(c), id)
+	result, order, err := h.Reconcile.Case(c.Request.Context(), web.Actor(c), id)
 	if wrong, ok := errors.AsType[*models.Error](err); ok && wrong.Code == models.Invalid {
 		web.FlashBad(c, wrong.Key, wrong.Args...)
 		return web.SeeOther(c, views.ExceptionPath(id))
@@ -321,6 +321,9 @@ func (h Exceptions) resync(c *gin.Context) error {
 		web.Flash(c, "case.resync."+result)
 	default:
 		web.FlashBad(c, "case.resync."+result)
+	}
+	if c.PostForm("back") == "order" && order != 0 { // where the button stood
+		return web.SeeOther(c, orderPath(order))
 	}
 	return web.SeeOther(c, web.LocalPath(c.PostForm("back"), views.ExceptionPath(id)))
 }

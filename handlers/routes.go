@@ -51,6 +51,7 @@ func (d Doors) pages() []route {
 		{post, "/login", models.Public, d.Login.signIn},
 		{post, "/logout", models.SignedIn, d.Login.signOut},
 		{get, "/orders", models.OrdersRead, d.Orders.list},
+		{post, "/orders/ask", models.OrdersResync, d.Orders.ask},
 		{get, "/orders/:id", models.OrdersRead, d.Orders.show},
 		{post, "/orders/:id/resync", models.OrdersResync, d.Orders.resync},
 		{get, "/orders/:id/explain", models.OrdersExplain, d.Explain.form},

@@ -76,6 +76,7 @@ type Exception struct {
 	ShopID   int64
 	Platform Platform
 	Number   string // of its order, as people say it
+	Currency string // of its order, empty where none is known
 	ObjectID int64
 	Rule     string // the row of the policies that it follows
 	Urgency  Urgency

@@ -57,6 +57,7 @@ type ExceptionLine struct {
 	Ours    locale.Text
 	Mark    Mark
 	Step    OfferModel
+	Next    locale.Text // in a sentence
 	Policy  models.Policy
 	Settles locale.Text // until when it settles by itself
 	Tell    bool

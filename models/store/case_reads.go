@@ -22,6 +22,7 @@ type exceptionRow struct {
 	ShopID         *int64
 	Shop           *string
 	Number         string
+	Currency       string
 	Subject        string
 	ObjectID       *int64
 	ObjectRef      string
@@ -58,7 +59,7 @@ type exceptionRow struct {
 }
 
 const exceptionColumns = `x.id, x.kind, x.case_name, x.axis, x.order_id, c.slug AS connection, c.platform, s.id AS shop_id, s.slug AS shop,
-       COALESCE(NULLIF(o.number, ''), o.platform_ref, '') AS number, x.subject, x.object_id, x.object_ref, x.platform_state, x.local_state, x.detail, x.policy, x.state, x.count,
+       COALESCE(NULLIF(o.number, ''), o.platform_ref, '') AS number, COALESCE(o.currency, '') AS currency, x.subject, x.object_id, x.object_ref, x.platform_state, x.local_state, x.detail, x.policy, x.state, x.count,
        x.first_seen, x.last_seen, x.rule, x.urgency, x.first_to, x.needs, x.needs_at, x.heal_at, x.healed_at, x.tell, x.told_at, x.told_by, x.topic,
        x.owner_id, COALESCE(w.name, '') AS owner, x.owned_at, x.group_id, x.closed_at, x.closed_how, x.closed_by, x.closed_note, x.version, x.platform_digest, x.local_digest`
 
@@ -69,7 +70,7 @@ LEFT JOIN shops s ON s.id = COALESCE(c.shop_id, o.shop_id) LEFT JOIN staff w ON 
 
 func (r exceptionRow) exception() models.Exception {
 	x := models.Exception{ID: r.ID, Kind: r.Kind, Case: r.CaseName, Ref: r.ObjectRef, PlatformState: r.PlatformState, LocalState: r.LocalState,
-		Detail: r.Detail, Policy: r.Policy, State: r.State, Count: r.Count, First: r.FirstSeen.UTC(), Last: r.LastSeen.UTC(), Number: r.Number, Subject: r.Subject,
+		Detail: r.Detail, Policy: r.Policy, State: r.State, Count: r.Count, First: r.FirstSeen.UTC(), Last: r.LastSeen.UTC(), Number: r.Number, Currency: r.Currency, Subject: r.Subject,
 		Rule: r.Rule, Urgency: r.Urgency, FirstTo: r.FirstTo, Needs: r.Needs, NeedsAt: utc(r.NeedsAt), HealAt: utc(r.HealAt), Healed: utc(r.HealedAt),
 		Tell: r.Tell, Told: utc(r.ToldAt), ToldBy: r.ToldBy, Topic: r.Topic, OwnedBy: r.Owner, Owned: utc(r.OwnedAt), Closed: utc(r.ClosedAt), How: r.ClosedHow,
 		ClosedBy: r.ClosedBy, Note: r.ClosedNote, Version: r.Version, PlatformDigest: r.PlatformDigest, LocalDigest: r.LocalDigest}

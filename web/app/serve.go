@@ -184,6 +184,12 @@ func (p pages) Opened(ctx context.Context, f models.OrderFile) (bool, error) {
 	return p.of.Opened(ctx, f)
 }
 
+func (p pages) Find(ctx context.Context, actor models.Actor, slug, typed string) (string, int64, error) {
+	return p.of.Find(ctx, actor, slug, typed)
+}
+
+func (p pages) Askable(actor models.Actor) []string { return p.of.Askable(actor) }
+
 // cases lists exceptions and reads what they are about again.
 type cases struct {
 	connect.Reads
