@@ -200,7 +200,7 @@ func (a Actor) MaySolve(x Exception) (ok bool, why string) {
 func (a Actor) MayDismiss(x Exception) (ok bool, why string) {
 	switch why = a.works(x); {
 	case why != "" || a.Role != Support:
-	case a.Lead && x.Policy == PolicyHold:
+	case x.Policy == PolicyHold:
 		why = "error.case_dismiss_hold"
 	case !a.Lead && x.Policy != PolicyWait:
 		why = "error.case_dismiss_wait"

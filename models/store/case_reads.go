@@ -167,9 +167,9 @@ func casesWhere(q models.CaseQuery) *where {
 	}
 	if text := models.Half(strings.TrimSpace(q.Text)); text != "" {
 		like := likePrefix(text)
-		w.and(`(x.object_ref LIKE ? OR x.id::text = ? OR x.order_id IN (
+		w.and(`(x.object_ref LIKE ? OR x.id::text = ? OR o.number LIKE ? OR x.order_id IN (
         SELECT COALESCE(m.merged_into, m.id) FROM order_refs y JOIN orders m ON m.id = y.order_id WHERE y.ref LIKE ? OR y.ref = ANY (ARRAY(SELECT jsonb_array_elements_text(?::jsonb)))))`,
-			like, text, like, spellings(text))
+			like, text, like, like, spellings(text))
 	}
 	return w
 }
