@@ -260,8 +260,7 @@ func caseForms(in caseIn) []views.ActFormModel {
 	}
 	add(dismiss, ok, why)
 	if x.Acceptable() {
-		ok, why = a.May(models.ExceptionsAccept), "error.may_not_accept"
-		ok, why = first(ok, why)
+		ok, why = first(a.MayAccept())
 		if ok && asked {
 			ok, why = false, "action.open_request"
 		}

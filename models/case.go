@@ -208,6 +208,15 @@ func (a Actor) MayDismiss(x Exception) (ok bool, why string) {
 	return why == "", why
 }
 
+// MayAccept tells whether the actor may ask for a difference to be accepted. Of
+// administrators only services that they made may, and these act for nobody.
+func (a Actor) MayAccept() (ok bool, why string) {
+	if !a.May(ExceptionsAccept) || a.Role == Admin || a.Role == Service && a.StaffID != 0 {
+		return false, "error.may_not_accept"
+	}
+	return true, ""
+}
+
 // Together tells whether dismissing an exception takes a second manager.
 func (a Actor) Together(x Exception) bool { return a.Role == Manager && x.MoneyHold() }
 

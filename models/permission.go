@@ -108,9 +108,10 @@ var grants = map[Permission][]Role{
 	ConnectionsFind: {Manager, Admin},
 	ConnectionsEdit: {Admin},
 
-	ExceptionsRead:    {Support, Manager, Admin, Auditor, Service},
-	ExceptionsWork:    {Support, Manager, Admin},
-	ExceptionsAccept:  {Support, Manager, Service},
+	ExceptionsRead: {Support, Manager, Admin, Auditor, Service},
+	ExceptionsWork: {Support, Manager, Admin},
+	// Administrators have it so that a token of theirs contains a service's; see MayAccept.
+	ExceptionsAccept:  {Support, Manager, Admin, Service},
 	ExceptionsDecide:  {Manager},
 	SweepsRun:         {Support, Manager, Admin},
 	ConnectionsNotify: {Manager, Admin},

@@ -63,9 +63,10 @@ func (s *Requests) ProposeCase(ctx context.Context, actor models.Actor, id, vers
 }
 
 func mayPropose(actor models.Actor, x models.Exception, how string) error {
+	ok, why := actor.MayAccept()
 	switch {
-	case how == models.HowAccepted && !actor.May(models.ExceptionsAccept):
-		return models.Fail(models.Forbidden, "error.may_not_accept")
+	case how == models.HowAccepted && !ok:
+		return models.Fail(models.Forbidden, why)
 	case how == models.HowAccepted && !x.Acceptable():
 		return models.Fail(models.Conflict, "error.case_not_acceptable")
 	case how == models.HowDismissed && !actor.Together(x):
