@@ -162,7 +162,7 @@ func exceptionLine(r models.CaseRow, actor models.Actor, now time.Time) views.Ex
 	x := r.Exception
 	l := views.ExceptionLine{ID: x.ID, Href: views.ExceptionPath(x.ID), Title: caseTitle(x), Is: caseIs(x), Urgency: x.Urgency, Members: r.Members, OrderID: x.OrderID,
 		Number: orDash(x.Number, strconv.FormatInt(x.OrderID, 10)), Where: x.Connection, Shop: x.Shop, Ref: x.Ref, Count: x.Count, Step: caseStep(x, actor), Next: locale.Say("exception." + string(x.Kind) + ".next"), Policy: x.Policy, Settles: settles(x, now),
-		Tell: x.Tell, Told: !x.Told.IsZero(), Since: x.First, Owner: x.OwnedBy, Reading: r.Reading, Version: x.Version, Closed: x.Closed}
+		Tell: x.Tell, Told: !x.Told.IsZero(), Since: x.First, Owner: x.OwnedBy, Reading: r.Reading, Needs: x.Needs && x.State == "open", Version: x.Version, Closed: x.Closed}
 	l.Theirs, l.Ours, l.Mark = sides(x)
 	if x.State != "open" {
 		l.How = closedHow(x)

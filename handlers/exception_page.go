@@ -31,18 +31,19 @@ func exceptionModel(in caseIn) views.ExceptionModel {
 		if x.ClosedBy != "" {
 			m.Why = locale.Say("cases.closed_by", x.Closed, closedHow(x), x.ClosedBy)
 		}
-		m.Offers = caseOffers(f, in.actor, false)
+		m.Offers = caseOffers(f, in.actor, in.now)
 		return m
 	}
-	m.Offers = caseOffers(f, in.actor, true)
+	m.Offers = caseOffers(f, in.actor, in.now)
 	m.Forms = caseForms(in)
 	return m
 }
 
 // caseOffers are the suggested next step first, then where else to look.
-func caseOffers(f models.ExceptionFile, actor models.Actor, open bool) []views.OfferModel {
+func caseOffers(f models.ExceptionFile, actor models.Actor, now time.Time) []views.OfferModel {
 	var list []views.OfferModel
 	x := f.Exception
+	open := x.State == "open"
 	redeliver := x.Kind == models.MissedNotification && x.Platform == models.ReceiptRoller
 	if step := caseStep(x, actor); open && (step.Post != "" || step.Page != "") {
 		if step.Post != "" && f.API == models.APINone {
@@ -55,8 +56,8 @@ func caseOffers(f models.ExceptionFile, actor models.Actor, open bool) []views.O
 	}
 	if redeliver && open {
 		o := views.OfferModel{Label: locale.Say("case_step.redeliver"), Icon: "out", Href: orDash(f.Deep, receiptPortal), Note: locale.Say("case_step.redeliver.is")}
-		if x.Detail != "" {
-			o.Note = locale.Say("case_step.redeliver.days", x.Detail)
+		if days := redeliverable(f, now); days > 0 {
+			o.Note = locale.Say("case_step.redeliver.days", days)
 		}
 		list = append([]views.OfferModel{o}, list...)
 	}
@@ -67,6 +68,22 @@ func caseOffers(f models.ExceptionFile, actor models.Actor, open bool) []views.O
 		list = append(list, views.OfferModel{Label: locale.Say("may.open", x.Platform), Icon: "out", Href: f.Deep, Note: locale.Say("may.open.is", x.Platform)})
 	}
 	return list
+}
+
+// redeliverFor is how long ReceiptRoller sends a delivery again, in days.
+const redeliverFor = 30
+
+// redeliverable is how many of those days are left: as the exception says, else counted
+// from the change that nobody announced.
+func redeliverable(f models.ExceptionFile, now time.Time) int {
+	if n, err := strconv.Atoi(f.Detail); err == nil {
+		return n
+	}
+	since := f.First
+	if f.Found != nil && !f.Found.Changed.IsZero() {
+		since = f.Found.Changed
+	}
+	return redeliverFor - int(now.Sub(since)/(24*time.Hour))
 }
 
 // receiptPortal is where ReceiptRoller's deliveries are sent again.

@@ -107,7 +107,7 @@ func caseQuery(v url.Values, actor models.Actor) (models.CaseQuery, string, erro
 	switch owner := v.Get("owner"); owner {
 	case "":
 	case "me":
-		q.Owner = max(actor.StaffID, 1)
+		q.Owner = actor.StaffID
 	case "none":
 		q.Free = true
 	default:

@@ -230,7 +230,7 @@ func TestPoliciesOfExceptions(t *testing.T) {
 	d.says("au", "/policies", "When something is wrong", "Contradiction", "shipped while paused", "Pause fulfillment now", "Not with the role Auditor. These can: Manager.")
 	d.says("ng", "/policies", "/policies/hk/case?rule=move_refused%2Fmoney")
 	const form = "/policies/hk/case?rule=move_refused%2Ffulfillment"
-	d.says("ng", form, "Change refused, fulfillment", "Now: A person decides. Product’s default: A person decides.", `name="seen" value="ask"`)
+	d.says("ng", form, "Change refused: fulfillment", "Now: A person decides. Product’s default: A person decides.", `name="seen" value="ask"`)
 	if status, _, _ := d.send("wing", get, form, nil); status != http.StatusForbidden {
 		t.Errorf("support opens the form: %d", status)
 	}
@@ -266,6 +266,30 @@ func TestEveryKindHasANextStep(t *testing.T) {
 	for subject, page := range map[string]string{"action:5": "/actions/5", "event:3": "/events/3"} {
 		if s := caseStep(models.Exception{Kind: models.ActionFailedKind, Subject: subject}, supporter); s.Page != page {
 			t.Errorf("%s leads to %s", subject, s.Page)
+		}
+	}
+}
+
+// A receipt that nobody announced is sent again from the platform's portal, while it can be.
+func TestAMissedReceiptIsRedelivered(t *testing.T) {
+	t.Parallel()
+	f := models.ExceptionFile{API: models.APINone, Exception: models.Exception{ID: 1, Kind: models.MissedNotification, Platform: models.ReceiptRoller, State: "open", ObjectID: 3, First: before(5*24*time.Hour + time.Hour)}}
+	for want, change := range map[string]func(*models.ExceptionFile){
+		"25 more days": func(*models.ExceptionFile) {},
+		"12 more days": func(f *models.ExceptionFile) { f.Detail = "12" },
+		"20 more days": func(f *models.ExceptionFile) {
+			f.Found = &models.Sighting{Changed: before(10*24*time.Hour + time.Minute)}
+		},
+		"keeps deliveries for 30 days": func(f *models.ExceptionFile) { f.First = before(40 * 24 * time.Hour) },
+	} {
+		f := f
+		change(&f)
+		o := caseOffers(f, supporter, moment)
+		if len(o) == 0 || o[0].Href == "" || !strings.Contains(locale.New(locale.English, hongKong, moment).Text(o[0].Note), want) {
+			t.Errorf("%s: %+v", want, o)
+		}
+		if len(o) < 2 || o[1].Refused.Empty() {
+			t.Errorf("a resync is offered although the platform can't be asked: %+v", o)
 		}
 	}
 }

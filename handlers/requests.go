@@ -327,5 +327,5 @@ func policyAsked(r models.Request) locale.Text {
 
 // ruleTitle is what a row of the policies is called.
 func ruleTitle(r models.CaseRule) locale.Text {
-	return locale.Say("exception.title", locale.Say("exception."+string(r.Kind)), locale.Say("case_rule."+r.Key))
+	return locale.Say("request.of", locale.Say("exception."+string(r.Kind)), locale.Say("case_rule."+r.Key))
 }

@@ -56,6 +56,7 @@ type ExceptionLine struct {
 	Theirs  locale.Text
 	Ours    locale.Text
 	Mark    Mark
+	Needs   bool // people; only these are marked as a row
 	Step    OfferModel
 	Next    locale.Text // in a sentence
 	Policy  models.Policy

@@ -1088,7 +1088,7 @@ func exceptionLine(r ExceptionLine, back string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var55 = []any{templ.KV("differs", r.Mark == Differ)}
+			var templ_7745c5c3_Var55 = []any{templ.KV("differs", r.Mark == Differ && r.Needs)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var55...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
