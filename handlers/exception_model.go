@@ -38,7 +38,7 @@ func exceptionsModel(in casesIn) views.ExceptionsModel {
 	q, v := in.query, caseValues(in.values)
 	m := views.ExceptionsModel{
 		State: in.values.Get("state"), Kind: q.Kind, Connection: q.Connection, Shop: q.Shop, Urgency: q.Urgency, Policy: q.Policy, Owner: in.values.Get("owner"), Tell: q.Tell, Query: q.Text,
-		Shops: in.shops, Connections: in.slugs, Older: listPath("/exceptions", v, in.page.Next), Back: casesPath(v), Empty: "cases.empty." + in.state,
+		Shops: in.shops, Connections: in.slugs, Older: listPath("/exceptions", v, in.page.Next), Back: casesPath(v), Empty: "cases.empty." + in.state, Folded: q.Folded,
 		Filtered: len(caseValues(in.values, "state")) > 0, Title: locale.Say("cases.tab." + in.state),
 	}
 	if q.Cursor != "" {

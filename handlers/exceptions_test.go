@@ -22,7 +22,6 @@ type reread struct {
 	result string
 	cases  []int64
 	many   []models.CaseQuery
-	store  *store.Store
 }
 
 func (r *reread) Case(_ context.Context, _ models.Actor, id int64) (string, int64, error) {

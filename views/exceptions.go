@@ -32,6 +32,7 @@ type ExceptionsModel struct {
 	Rows        []ExceptionLine
 	Newer       string
 	Older       string
+	Folded      bool // the most urgent first, and groups as one line; else newest first
 	Filtered    bool
 	Empty       string     // catalogue key
 	Many        OfferModel // to have all of them read again
