@@ -13,6 +13,7 @@ import (
 	"counterfoil/models/casework"
 	"counterfoil/models/connect"
 	"counterfoil/models/reconcile"
+	"counterfoil/models/staff"
 	"counterfoil/models/store"
 	"counterfoil/views/locale"
 )
@@ -166,6 +167,25 @@ func TestAnExceptionsPage(t *testing.T) {
 		if status, _, _ := d.send("ka", get, other, nil); status != http.StatusNotFound {
 			t.Errorf("%s: %d", other, status)
 		}
+	}
+}
+
+func TestExceptionsOfAnotherShopAreUnknown(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	path := fmt.Sprintf("/exceptions/%d", d.opens(d.aboutOrder(refusedPay)))
+	if err := d.store.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.EnsureShop(t.Context(), "tw", "Taipei"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.house.staff.AddAccount(t.Context(), models.Actor{}, staff.NewAccount{Email: "tw@shop.example", Name: "Tw", Role: models.Manager, Shops: []string{"tw"}, Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	d.says("tw", "/exceptions", "Nothing to do here.")
+	if status, _, _ := d.send("tw", get, path, nil); status != http.StatusNotFound {
+		t.Errorf("the page answers %d", status)
+	}
+	for _, form := range []string{"take", "assign", "back", "note", "told", "close", "dismiss", "accept"} {
+		d.posts("tw", path+"/"+form, url.Values{"reason": {"x"}, "note": {"x"}, "to": {"1"}}, http.StatusNotFound)
 	}
 }
 

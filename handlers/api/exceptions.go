@@ -94,7 +94,7 @@ func exceptionJSON(x models.Exception, reading bool) exception {
 	out := exception{ID: id(x.ID), Kind: x.Kind, Case: x.Case, OrderID: maybe(x.OrderID), Shop: x.Shop, Connection: x.Connection, PlatformRef: x.Ref,
 		PlatformState: x.PlatformState, LocalState: x.LocalState, Suggestion: suggestion(x), Detail: x.Detail, Topic: x.Topic, Policy: x.Policy, Urgency: x.Urgency,
 		State: x.State, Needs: x.Needs, NeedsAt: instant(x.NeedsAt), HealAt: instant(x.HealAt), TellCustomer: x.Tell, ToldAt: instant(x.Told), Count: x.Count,
-		Group: maybe(x.Group), FirstSeen: x.First, LastSeen: x.Last, ClosedAt: instant(x.Closed), How: x.How, Reading: reading, Version: x.Version}
+		Group: maybe(x.Group), FirstSeen: x.First.UTC(), LastSeen: x.Last.UTC(), ClosedAt: instant(x.Closed), How: x.How, Reading: reading, Version: x.Version}
 	if x.Axis != "" {
 		out.Axis = &x.Axis
 	}

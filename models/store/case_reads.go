@@ -283,8 +283,7 @@ SELECT x.id FROM exceptions x WHERE x.id = ANY (?::bigint[]) AND x.state = 'open
 	return err
 }
 
-// CaseCount counts the open lines of shops (none: all), a group being one. owner: how
-// far a person's own are counted.
+// CaseCount counts the open lines of a query, a group being one.
 func (r reads) CaseCount(ctx context.Context, q models.CaseQuery) (models.CaseCount, error) {
 	q.State, q.Needs = "open", nil
 	w := casesWhere(q)

@@ -289,3 +289,31 @@ func TestThePlatformIsAskedForWhatASearchDidNotFind(t *testing.T) {
 		t.Errorf("a connection that isn't there: %d", code)
 	}
 }
+
+// Every page counts what needs people, and an order's page leads to its exceptions.
+func TestAnOrderLeadsToItsExceptions(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil)
+	order := r.placed(sandbox.ShopifyOrder{})
+	o, _ := r.order(gid(order))
+	var n int64
+	r.scan(&n, `SELECT id FROM orders`)
+	d := r.browserOf("wing", models.Support, false)
+	if page := d.get("/orders"); strings.Contains(page, "nav__n") {
+		t.Error("nothing is counted as something")
+	}
+	id := r.opens("hk", store.Case{Subject: "order:" + o.ID, OrderID: n, Ref: gid(order), Problem: models.Problem{Kind: models.StateDiffers, Axis: models.Refund, PlatformState: "REFUNDED", LocalState: "none"}})
+	r.opens("hk", store.Case{Subject: "order:" + o.ID, OrderID: n, Ref: gid(order), Problem: models.Problem{Kind: models.StateDiffers, Axis: models.Return, PlatformState: "CLOSED", LocalState: "none"}})
+	if page := d.get("/orders"); !strings.Contains(page, `nav__n--now">1<span class="vh"> need you`) {
+		t.Error("the navigation doesn't count the one that needs people")
+	}
+	page := d.get("/orders/" + o.ID)
+	for _, want := range []string{`href="/exceptions/` + id + `"`, `action="/exceptions/` + id + `/resync"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the order's page lacks %s", want)
+		}
+	}
+	if code := d.post("/exceptions/"+id+"/resync", url.Values{"back": {"order"}}); code != http.StatusSeeOther || d.location != "/orders/"+o.ID {
+		t.Errorf("%d %s", code, d.location)
+	}
+}
