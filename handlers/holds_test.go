@@ -27,6 +27,8 @@ type desk struct {
 	house
 	t     *testing.T
 	order int64
+	// reread are the exceptions that somebody had read again.
+	reread *reread
 	// askers stand for those who keep what people ask for.
 	askers *askers
 	jars   map[string]map[string]*http.Cookie
@@ -35,7 +37,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	h := newHouse(t, func(o *web.Options) { o.Zone = hongKong })
-	d := &desk{house: h, t: t, askers: &askers{}, jars: map[string]map[string]*http.Cookie{}}
+	d := &desk{house: h, t: t, askers: &askers{}, reread: &reread{result: "same"}, jars: map[string]map[string]*http.Cookie{}}
 	err := h.store.Tx(t.Context(), func(tx *store.Tx) error {
 		shop, err := tx.EnsureShop(t.Context(), "hk", "Harbour")
 		if err != nil {
@@ -58,9 +60,10 @@ func newDesk(t *testing.T) *desk {
 	reads := connect.Reads{Store: h.store, Book: book}
 	holds := &casework.Holds{Store: h.store, Log: slog.New(slog.DiscardHandler)}
 	mount(h.engine, Doors{Login: Login{h.staff}, Orders: Orders{Book: reads, Connections: reads, Reconcile: &shelf{}}, Connections: Connections{Book: reads},
-		Holds:    Holds{Book: reads, Connections: reads, Casework: holds},
-		Policies: policiesOf(t, h.store),
-		Actions:  Actions{Book: askedFor{h.store, d.askers}, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)
+		Holds:      Holds{Book: reads, Connections: reads, Casework: holds},
+		Exceptions: exceptionsOf(h.store, reads, d),
+		Policies:   policiesOf(t, h.store),
+		Actions:    Actions{Book: askedFor{h.store, d.askers}, Orders: reads, Casework: d.askers, Actions: actions.New(actions.Actions{Store: h.store, Book: book})}}.pages(), nil, nil)
 	for name, role := range map[string]models.Role{"wing": models.Support, "ng": models.Manager, "au": models.Auditor, "ad": models.Admin} {
 		h.add(t, name+"@shop.example", role)
 	}

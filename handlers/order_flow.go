@@ -14,11 +14,15 @@ import (
 
 // orderWork lists what is unresolved: exceptions and events, the most urgent first,
 // the oldest of them first.
-func orderWork(f models.OrderFile) []views.CaseModel {
+func orderWork(f models.OrderFile, viewer models.Actor) []views.CaseModel {
 	var work []views.CaseModel
 	for _, e := range f.Exceptions {
 		if e.State == "open" {
-			work = append(work, exceptionCase(e, f.Currency))
+			c := exceptionCase(e, f.Currency)
+			if e.ID != 0 {
+				c.Href, c.Step = views.ExceptionPath(e.ID), orderStep(e, f, viewer)
+			}
+			work = append(work, c)
 		}
 	}
 	for _, e := range f.Waiting {
@@ -34,6 +38,16 @@ func orderWork(f models.OrderFile) []views.CaseModel {
 	return work
 }
 
+// orderStep is the suggested next step about an exception of an order, on that order's
+// page; none where the person can't, or is there already.
+func orderStep(e models.Exception, f models.OrderFile, viewer models.Actor) views.OfferModel {
+	step := caseStep(e, viewer)
+	if !step.Refused.Empty() || step.Page == orderPath(f.ID) || step.Post != "" && !canAsk(f) {
+		return views.OfferModel{}
+	}
+	return step
+}
+
 func exceptionTitle(e models.Exception) locale.Text {
 	kind := locale.Say("exception." + string(e.Kind))
 	if e.Axis == "" {
@@ -44,6 +58,9 @@ func exceptionTitle(e models.Exception) locale.Text {
 
 func exceptionCase(e models.Exception, currency string) views.CaseModel {
 	handling, about := handlingOf(e.Kind, e.Axis), any(orDash(e.Detail, e.PlatformState))
+	if e.Rule != "" { // as the shop's policies were when it opened
+		handling.urgency, handling.who = string(e.Urgency), []string{string(e.FirstTo)}
+	}
 	if e.Case == models.CaseShippedWhilePaused {
 		handling, about = nowManager, locale.Say("contradiction.shipped_while_paused")
 	}

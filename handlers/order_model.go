@@ -16,7 +16,7 @@ import (
 func orderModel(f models.OrderFile, actor models.Actor, now time.Time) views.OrderModel {
 	m := views.OrderModel{
 		Order: f.Order, Name: orderName(f.Order), Connection: f.Connection, ShopName: f.ShopName,
-		Work: orderWork(f), Flow: orderFlow(f, actor), Parts: orderParts(f.Objects), Files: orderObjects(f.Objects),
+		Work: orderWork(f, actor), Flow: orderFlow(f, actor), Parts: orderParts(f.Objects), Files: orderObjects(f.Objects),
 	}
 	for _, o := range f.Objects {
 		if o.Deep != "" && !slices.ContainsFunc(m.Deep, func(d views.DeepLink) bool { return d.Platform == o.Platform }) {

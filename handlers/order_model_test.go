@@ -137,7 +137,7 @@ func TestOffers(t *testing.T) {
 
 func TestWorkBeginsWithWhatIsUrgent(t *testing.T) {
 	t.Parallel()
-	work := orderWork(troubledOrder())
+	work := orderWork(troubledOrder(), supporter)
 	rank := map[string]int{"now": 0, "today": 1, "later": 2, "": 3}
 	for i, w := range work {
 		if i > 0 && rank[w.Urgency] < rank[work[i-1].Urgency] {
@@ -147,7 +147,7 @@ func TestWorkBeginsWithWhatIsUrgent(t *testing.T) {
 			t.Errorf("%s doesn't say what next and who: %+v", w.Title.Key, w)
 		}
 	}
-	if len(orderWork(downOrder())) != 2 {
+	if len(orderWork(downOrder(), supporter)) != 2 {
 		t.Error("a closed exception is work")
 	}
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -32,6 +33,11 @@ type resyncer interface {
 	// Opened asks for an order that is looked at to be read again by itself, where that
 	// is due, and tells whether it is being read.
 	Opened(ctx context.Context, f models.OrderFile) (bool, error)
+	// Find asks a connection's platform for what a person typed, and answers the order
+	// that this led to (0: none).
+	Find(ctx context.Context, actor models.Actor, slug, typed string) (result string, order int64, err error)
+	// Askable lists the connections of the actor's shops whose platforms can be asked.
+	Askable(actor models.Actor) []string
 }
 
 // Orders has the pages of orders.
@@ -60,7 +66,48 @@ func (h Orders) list(c *gin.Context) error {
 	if q.Text != "" && q.Cursor == "" && page.Next == "" && len(page.Items) == 1 && len(asked) == 1 {
 		return web.SeeOther(c, orderPath(page.Items[0].ID))
 	}
-	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), ordersModel(page, q, h.Connections.Slugs(actor.Shops))))
+	m := ordersModel(page, q, h.Connections.Slugs(actor.Shops))
+	if q.Text != "" && q.Cursor == "" && len(page.Items) == 0 {
+		m.Ask = askOffers(h.Reconcile.Askable(actor), actor)
+	}
+	return web.Render(c, http.StatusOK, views.Orders(web.Page(c, locale.T(ctx, "nav.orders"), "orders"), m))
+}
+
+// askOffers let a person ask the platforms for what a search didn't find.
+func askOffers(slugs []string, actor models.Actor) []views.OfferModel {
+	var list []views.OfferModel
+	for _, slug := range slugs {
+		list = append(list, views.OfferModel{Label: locale.Say("ask.platform_of", slug), Icon: "sync", Post: "/orders/ask", Page: slug, Refused: without(actor, models.OrdersResync)})
+	}
+	return list
+}
+
+// ask asks a platform for what a search didn't find.
+func (h Orders) ask(c *gin.Context) error {
+	slug, typed := c.PostForm("connection"), strings.TrimSpace(models.Half(c.PostForm("q")))
+	if err := readable(url.Values{"connection": {slug}, "q": {typed}}); err != nil {
+		return err
+	}
+	result, order, err := h.Reconcile.Find(c.Request.Context(), web.Actor(c), slug, typed)
+	said := ""
+	wrong, known := errors.AsType[*models.Error](err)
+	switch {
+	case err == nil && order != 0:
+		web.Flash(c, "ask.found")
+		return web.SeeOther(c, orderPath(order))
+	case err == nil && result == "unavailable":
+		said = "ask.unavailable"
+	case err == nil, known && wrong.Key == "error.no_order_for_it":
+		said = "ask.no_order"
+	case known && wrong.Key == "error.platform_unknown_ref":
+		said = "ask.nothing"
+	case known && wrong.Code == models.Invalid:
+		said = "ask.unreadable"
+	default:
+		return err
+	}
+	web.FlashBad(c, said, slug, typed)
+	return web.SeeOther(c, "/orders?"+url.Values{"q": {typed}}.Encode())
 }
 
 func (h Orders) show(c *gin.Context) error {

@@ -44,6 +44,12 @@ func (s *shelf) OrderFile(_ context.Context, id int64) (models.OrderFile, error)
 
 func (s *shelf) Opened(context.Context, models.OrderFile) (bool, error) { return false, nil }
 
+func (s *shelf) Find(context.Context, models.Actor, string, string) (string, int64, error) {
+	return s.result, 0, s.failed
+}
+
+func (s *shelf) Askable(models.Actor) []string { return []string{"hk-main"} }
+
 func (s *shelf) Events(context.Context, models.EventQuery) (models.Page[models.Event], error) {
 	return models.Page[models.Event]{}, s.failed
 }

@@ -369,8 +369,8 @@ var links = regexp.MustCompile(`(?:href|action|src)="(/[^"]*)"`)
 // Every link leads to a page that exists: no dead ends, nothing promised for later.
 func TestPagesHaveNoDeadLinks(t *testing.T) {
 	t.Parallel()
-	known := regexp.MustCompile(`^/(login|logout|orders|events|connections|rules|actions|policies)?([?#].*)?$|^/(orders|events|actions|requests)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release|replacement)$|^/actions/\d+/(receipt|retry|release|again)$|^/requests/\d+/(approve|reject|withdraw)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
-		`|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$`)
+	known := regexp.MustCompile(`^/(login|logout|orders|exceptions|events|connections|rules|actions|policies)?([?#].*)?$|^/(orders|exceptions|events|actions|requests)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release|replacement)$|^/actions/\d+/(receipt|retry|release|again)$|^/requests/\d+/(approve|reject|withdraw)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
+		`|^/exceptions/\d+/(resync|take|assign|back|note|told|close|dismiss|accept)$|^/exceptions/resync([?#].*)?$|^/policies/[a-z-]+/case[?].*$|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$`)
 	assets := httptest.NewServer(static.Handler())
 	defer assets.Close()
 	for name, c := range allPages() {

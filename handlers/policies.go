@@ -23,6 +23,7 @@ import (
 type ruler interface {
 	File(ctx context.Context, actor models.Actor, slug string) (models.PolicyFile, error)
 	SetRules(ctx context.Context, actor models.Actor, slug, version string, rules models.ActionRules) error
+	SetCasePolicy(ctx context.Context, actor models.Actor, slug string, c casework.PolicyChange) (asked int64, err error)
 }
 
 // An enlivener makes kinds of follow-ups live, by two people.

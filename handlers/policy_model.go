@@ -41,6 +41,9 @@ func policiesModel(f models.PolicyFile, actor models.Actor) views.PoliciesModel 
 	for _, k := range f.Kinds {
 		m.Kinds = append(m.Kinds, kindModel(f, k, actor))
 	}
+	for _, p := range f.Cases {
+		m.Cases = append(m.Cases, casePolicyLine(f.Slug, p))
+	}
 	return m
 }
 

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -166,6 +167,8 @@ func (h Actions) replace(c *gin.Context) error {
 // requestSubject is the page of what a request is about.
 func requestSubject(r models.Request) string {
 	switch {
+	case r.Exception != 0:
+		return views.ExceptionPath(r.Exception)
 	case r.ActionID != 0:
 		return views.ActionPath(r.ActionID)
 	case r.OrderID != 0:
@@ -179,6 +182,10 @@ func requestSubject(r models.Request) string {
 func requestAbout(r models.Request) locale.Text {
 	kind := locale.Say("action." + string(r.ActionKind))
 	switch {
+	case r.Exception != 0:
+		return locale.Say("cases.ref", strconv.FormatInt(r.Exception, 10))
+	case r.Kind == models.RequestPolicy:
+		return policyAsked(r)
 	case r.ActionID != 0 && r.ActionKind != "":
 		return locale.Say("action.ref", kind, orDash(r.OrderName))
 	case r.OrderID != 0:
@@ -192,7 +199,7 @@ func requestAbout(r models.Request) locale.Text {
 // requestModel is a request as it stands, with what the person may decide about it.
 // over is the catalogue key of the limit that stands in the way of the person's yes.
 func requestModel(r models.Request, actor models.Actor, over string, now time.Time, t typed) views.RequestModel {
-	m := views.RequestModel{ID: r.ID, Kind: r.Kind, State: r.State, Code: string(r.Code), Reason: r.Reason, Note: r.Note,
+	m := views.RequestModel{ID: r.ID, Kind: asks(r), State: r.State, Code: string(r.Code), Reason: r.Reason, Note: r.Note,
 		Facts: []locale.Text{locale.Say("request.by", orDash(r.ByName, r.By), locale.Say("role."+string(r.ByRole)), r.At)}}
 	say := func(key string, args ...any) { m.Facts = append(m.Facts, locale.Say(key, args...)) }
 	for _, a := range r.Approvals {
@@ -220,8 +227,8 @@ func requestModel(r models.Request, actor models.Actor, over string, now time.Ti
 
 func requestForms(r models.Request, actor models.Actor, over string, t typed) []views.ActFormModel {
 	path := views.RequestPath(r.ID)
-	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(r.Kind)), Icon: "tick",
-		Says: []locale.Text{locale.Say("request.decide." + string(r.Kind))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
+	decide := views.ActFormModel{Name: "decide", Title: locale.Say("request.decide"), Post: path + "/approve", Do: locale.Say("request.approve." + string(asks(r))), Icon: "tick",
+		Says: []locale.Text{locale.Say("request.decide." + string(asks(r)))}, Other: path + "/reject", OtherDo: locale.Say("request.reject"),
 		Fields: []views.FieldModel{{Name: "note", Label: locale.Say("request.note_field"), Max: longestReason}}}
 	if more := r.Needs - len(r.Approvals); more > 1 {
 		decide.Says = append(decide.Says, locale.Say("request.decide.two", more))
@@ -236,7 +243,7 @@ func requestForms(r models.Request, actor models.Actor, over string, t typed) []
 	case slices.ContainsFunc(r.Approvals, func(a models.Approval) bool { return a.By == actor.ID() }):
 		decide.Refused = locale.Say("request.approved_already")
 	default:
-		decide.Refused = without(actor, models.ActionsDecide)
+		decide.Refused = without(actor, r.Kind.Decides())
 	}
 	forms := []views.ActFormModel{fill(decide, t, r.ID)}
 	if own {
@@ -290,4 +297,35 @@ func replacementModel(f models.OrderFile, open []models.Request, actor models.Ac
 	}
 	m.Form = fill(form, t, f.ID)
 	return m
+}
+
+// dismissal is how pages call a request to dismiss an exception, which is kept as the
+// acceptance of what it is about.
+const dismissal models.RequestKind = "dismiss"
+
+// asks is what a request asks for, as pages call it.
+func asks(r models.Request) models.RequestKind {
+	var terms models.AcceptTerms
+	if r.Kind == models.RequestAccept && json.Unmarshal([]byte(r.Terms), &terms) == nil && terms.How == models.HowDismissed {
+		return dismissal
+	}
+	return r.Kind
+}
+
+// policyAsked is a policy with what somebody wants of it.
+func policyAsked(r models.Request) locale.Text {
+	var terms models.PolicyTerms
+	rule, ok := models.CaseRule{}, json.Unmarshal([]byte(r.Terms), &terms) == nil
+	if ok {
+		rule, ok = models.CaseRuleOf(terms.Rule)
+	}
+	if !ok {
+		return locale.Say("value", r.Shop)
+	}
+	return locale.Say("case_policy.asked", ruleTitle(rule), locale.Say("policy."+string(terms.Policy)), r.Shop)
+}
+
+// ruleTitle is what a row of the policies is called.
+func ruleTitle(r models.CaseRule) locale.Text {
+	return locale.Say("request.of", locale.Say("exception."+string(r.Kind)), locale.Say("case_rule."+r.Key))
 }

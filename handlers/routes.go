@@ -25,6 +25,7 @@ type Doors struct {
 	Policies    Policies
 	Actions     Actions
 	Explain     Explain
+	Exceptions  Exceptions
 	API         api.API
 	Machine     Machine
 }
@@ -50,6 +51,7 @@ func (d Doors) pages() []route {
 		{post, "/login", models.Public, d.Login.signIn},
 		{post, "/logout", models.SignedIn, d.Login.signOut},
 		{get, "/orders", models.OrdersRead, d.Orders.list},
+		{post, "/orders/ask", models.OrdersResync, d.Orders.ask},
 		{get, "/orders/:id", models.OrdersRead, d.Orders.show},
 		{post, "/orders/:id/resync", models.OrdersResync, d.Orders.resync},
 		{get, "/orders/:id/explain", models.OrdersExplain, d.Explain.form},
@@ -59,6 +61,19 @@ func (d Doors) pages() []route {
 		{post, "/orders/:id/release", models.OrdersRelease, d.Holds.release(Holds.order)},
 		{get, "/orders/:id/replacement", models.ActionsRequest, d.Actions.replacementForm},
 		{post, "/orders/:id/replacement", models.ActionsRequest, d.Actions.replace},
+		{get, "/exceptions", models.ExceptionsRead, d.Exceptions.list},
+		{get, "/exceptions/resync", models.ExceptionsRead, d.Exceptions.many},
+		{post, "/exceptions/resync", models.OrdersResync, d.Exceptions.resyncMany},
+		{get, "/exceptions/:id", models.ExceptionsRead, d.Exceptions.show},
+		{post, "/exceptions/:id/resync", models.OrdersResync, d.Exceptions.resync},
+		{post, "/exceptions/:id/take", models.ExceptionsWork, d.Exceptions.act("take", "case_done.take", takeCase)},
+		{post, "/exceptions/:id/assign", models.ExceptionsWork, d.Exceptions.act("assign", "case_done.assign", assignCase)},
+		{post, "/exceptions/:id/back", models.ExceptionsWork, d.Exceptions.act("back", "case_done.back", giveCaseBack)},
+		{post, "/exceptions/:id/note", models.ExceptionsWork, d.Exceptions.act("note", "case_done.note", noteCase)},
+		{post, "/exceptions/:id/told", models.ExceptionsWork, d.Exceptions.act("told", "case_done.told", tellCase)},
+		{post, "/exceptions/:id/close", models.ExceptionsWork, d.Exceptions.act("close", "case_done.close", solveCase)},
+		{post, "/exceptions/:id/dismiss", models.ExceptionsWork, d.Exceptions.act("dismiss", "case_done.dismiss", dismissCase)},
+		{post, "/exceptions/:id/accept", models.ExceptionsAccept, d.Exceptions.act("accept", "case_done.accept", acceptCase)},
 		{get, "/actions", models.ActionsRead, d.Actions.list},
 		{get, "/actions/:id", models.ActionsRead, d.Actions.show},
 		{post, "/actions/:id/receipt", models.ActionsReceipt, d.Actions.receipt},
@@ -74,6 +89,8 @@ func (d Doors) pages() []route {
 		{get, "/rules", models.RulesRead, d.Rules.show},
 		{get, "/policies", models.PoliciesRead, d.Policies.show},
 		{post, "/policies/:slug/rules", models.PoliciesEdit, d.Policies.setRules},
+		{get, "/policies/:slug/case", models.PoliciesEdit, d.Policies.caseForm},
+		{post, "/policies/:slug/case", models.PoliciesEdit, d.Policies.setCase},
 		{get, "/policies/:slug/live/:kind", models.ActionsLive, d.Policies.liveForm},
 		{post, "/policies/:slug/live/:kind", models.ActionsLive, d.Policies.propose},
 		{post, "/policies/:slug/live/:kind/approve", models.ActionsLive, d.Policies.approve},
@@ -113,6 +130,12 @@ func (d Doors) programs() []route {
 		{post, "/api/v1/requests/:id/approve", models.ActionsDecide, d.API.ApproveRequest},
 		{post, "/api/v1/requests/:id/reject", models.ActionsDecide, d.API.RejectRequest},
 		{post, "/api/v1/requests/:id/withdraw", models.ActionsRequest, d.API.WithdrawRequest},
+		{get, "/api/v1/exceptions", models.ExceptionsRead, d.API.Exceptions},
+		{get, "/api/v1/exceptions/:id", models.ExceptionsRead, d.API.Exception},
+		{post, "/api/v1/exceptions/:id/resync", models.OrdersResync, d.API.ResyncException},
+		{post, "/api/v1/exceptions/:id/close", models.ExceptionsWork, d.API.CloseException},
+		{post, "/api/v1/exceptions/:id/dismiss", models.ExceptionsWork, d.API.DismissException},
+		{post, "/api/v1/exceptions/:id/accept", models.ExceptionsAccept, d.API.AcceptException},
 		{get, "/api/v1/connections", models.ConnectionsRead, d.API.Connections},
 		{post, "/api/v1/connections/:slug/resync", models.OrdersResync, d.API.ResyncRef},
 	}

@@ -82,12 +82,42 @@ func (a Actor) MayReject(r Request) (ok bool, why string) {
 		return false, "error.request_unknown"
 	case r.Kind == RequestLive:
 		return false, "error.request_of_policies"
-	case a.StaffID == 0 || !a.May(ActionsDecide):
-		return false, "error.may_not_decide"
+	case a.StaffID == 0 || !a.May(r.Kind.Decides()):
+		return false, r.Kind.undecided()
 	case r.By == a.ID():
 		return false, "error.own_request"
 	case r.State != RequestProposed:
 		return false, "error.request_decided"
 	}
 	return true, ""
+}
+
+// Decides is the permission to decide on requests of a kind.
+func (k RequestKind) Decides() Permission {
+	switch k {
+	case RequestAccept:
+		return ExceptionsDecide
+	case RequestPolicy:
+		return PoliciesEdit
+	}
+	return ActionsDecide
+}
+
+// Asks is the permission to make requests of a kind.
+func (k RequestKind) Asks() Permission {
+	switch k {
+	case RequestAccept:
+		return ExceptionsAccept
+	case RequestPolicy:
+		return PoliciesEdit
+	}
+	return ActionsRequest
+}
+
+// undecided is why somebody without that permission may not decide.
+func (k RequestKind) undecided() string {
+	if k == RequestAccept || k == RequestPolicy {
+		return "error.may_not_decide_cases"
+	}
+	return "error.may_not_decide"
 }

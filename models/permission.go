@@ -108,8 +108,9 @@ var grants = map[Permission][]Role{
 	ConnectionsFind: {Manager, Admin},
 	ConnectionsEdit: {Admin},
 
-	ExceptionsRead:    {Support, Manager, Admin, Auditor, Service},
-	ExceptionsWork:    {Support, Manager, Admin},
+	ExceptionsRead: {Support, Manager, Admin, Auditor, Service},
+	ExceptionsWork: {Support, Manager, Admin},
+	// Administrators have it so that a token of theirs contains a service's; see MayAccept.
 	ExceptionsAccept:  {Support, Manager, Admin, Service},
 	ExceptionsDecide:  {Manager},
 	SweepsRun:         {Support, Manager, Admin},

@@ -17,7 +17,8 @@ type PolicyFile struct {
 	Changes []RuleChange
 	SavedBy string // who saved the rules last; empty: nobody
 	Saved   time.Time
-	Kinds   []KindFile // in the order of ActionKinds
+	Kinds   []KindFile   // in the order of ActionKinds
+	Cases   []CasePolicy // in the order of CaseRules
 }
 
 // A KindFile is where the actions of a kind go, and who wants that changed.

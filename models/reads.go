@@ -76,6 +76,7 @@ type Exception struct {
 	ShopID   int64
 	Platform Platform
 	Number   string // of its order, as people say it
+	Currency string // of its order, empty where none is known
 	ObjectID int64
 	Rule     string // the row of the policies that it follows
 	Urgency  Urgency
@@ -97,6 +98,10 @@ type Exception struct {
 	ClosedBy string // the name of whoever closed it
 	Note     string // why, in that person's words
 	Version  int64
+
+	Subject        string // order:7, object:9, event:3, action:5
+	PlatformDigest []byte // of what each side said when it was seen last
+	LocalDigest    []byte
 }
 
 // An OrderFile is an order with everything its page shows.

@@ -49,6 +49,7 @@ type Request struct {
 	OrderName  string
 	ActionID   int64 // what is released, or sent again; 0: none
 	ActionKind ActionKind
+	Exception  int64      // that is accepted or dismissed; 0: none
 	Code       ReasonCode // reason code
 	Reason     string
 	Terms      string // JSON: what else was asked for
@@ -91,6 +92,7 @@ type RequestQuery struct {
 	Kind   RequestKind
 	Order  int64
 	Action int64 // what it is about, or what came of it
+	Case   int64 // the exception that it is about
 	Cursor string
 	Limit  int
 }

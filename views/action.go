@@ -134,6 +134,7 @@ type ActFormModel struct {
 	Fields  []FieldModel
 	Do      locale.Text
 	Icon    string
+	Version int64  // of what the person saw; 0: not sent
 	Plain   bool   // not the first thing to do here
 	Other   string // address of a second button
 	OtherDo locale.Text
@@ -148,6 +149,9 @@ type FieldModel struct {
 	Value    string
 	Choices  []ChoiceModel // none: a line of text
 	Radio    bool
+	Area     bool // several lines
+	Check    bool // a box to tick; ticked where Value is true
+	Hidden   bool // sent as it is
 	Required bool
 	Max      int
 }

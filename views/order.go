@@ -74,6 +74,7 @@ type CaseModel struct {
 	Who     []string // roles of whoever acts, empty: the console
 	Since   time.Time
 	Count   int64
+	Step    OfferModel // what the person may do about it right here
 }
 
 // An OfferModel is something that the person may do, or may not and why.

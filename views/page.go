@@ -23,6 +23,7 @@ type Page struct {
 	Flash   *Flash  // what the last request did, shown once
 	Query   string  // what was searched for
 	Path    string  // of this page with its query, to come back to
+	Needs   int     // exceptions that need people, a group being one
 }
 
 // May is the one question that a view asks about permissions.
@@ -78,7 +79,7 @@ type entry struct {
 }
 
 var navigation = [][]entry{
-	{{"orders", "/orders", "o", models.OrdersRead}, {"actions", "/actions", "a", models.ActionsRead}, {"events", "/events", "e", models.EventsRead}},
+	{{"orders", "/orders", "o", models.OrdersRead}, {"exceptions", "/exceptions", "x", models.ExceptionsRead}, {"actions", "/actions", "a", models.ActionsRead}, {"events", "/events", "e", models.EventsRead}},
 	{{"connections", "/connections", "c", models.ConnectionsRead}, {"policies", "/policies", "p", models.PoliciesRead}, {"rules", "/rules", "r", models.RulesRead}},
 }
 

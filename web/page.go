@@ -13,6 +13,9 @@ import (
 // Strips asks which platforms of an actor's shops can't be asked now.
 type Strips func(ctx context.Context, actor models.Actor) ([]views.Strip, error)
 
+// Needs asks how many exceptions of an actor's shops need people.
+type Needs func(ctx context.Context, actor models.Actor) (int, error)
+
 // Page is what every page needs beside its own model: who looks, when, what the last
 // request did. title is in the person's language; current names the navigation entry.
 func Page(c *gin.Context, title, current string) views.Page {
@@ -32,6 +35,14 @@ func Page(c *gin.Context, title, current string) views.Page {
 				slog.String("request_id", RequestID(c)), slog.String("error", err.Error()))
 		}
 		p.Strips = strips
+	}
+	if o.Needs != nil && p.SignedIn() && p.May(models.ExceptionsRead) {
+		n, err := o.Needs(c.Request.Context(), p.Actor)
+		if err != nil {
+			o.Log.LogAttrs(c.Request.Context(), slog.LevelWarn, "exceptions can't be counted",
+				slog.String("request_id", RequestID(c)), slog.String("error", err.Error()))
+		}
+		p.Needs = n
 	}
 	return p
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Proxies []string
 	// Demo marks every page as demo data.
 	Demo bool
+	// Needs counts what the navigation shows of exceptions; nil: nothing.
+	Needs Needs
 	// Strips fills the strips of every page; nil: none.
 	Strips Strips
 }

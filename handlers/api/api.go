@@ -42,6 +42,8 @@ type API struct {
 	Holds    Holder
 	Actions  Actions
 	Requests Requests
+	Cases    Cases
+	Reread   Rereader
 }
 
 // maxText is the longest reference or search that is looked for.

@@ -22,6 +22,7 @@ type Requests interface {
 	Decide(ctx context.Context, actor models.Actor, id int64, yes bool, note string) (models.Request, error)
 	Withdraw(ctx context.Context, actor models.Actor, id int64) error
 	Retry(ctx context.Context, actor models.Actor, action int64, reason string) (models.Action, error)
+	ProposeCase(ctx context.Context, actor models.Actor, id, version int64, how, reason string) (models.Request, error)
 }
 
 // request is a request as programs read it.
@@ -31,7 +32,8 @@ type request struct {
 	State      models.RequestState `json:"state"`
 	Shop       string              `json:"shop"`
 	OrderID    *string             `json:"order_id"`
-	ActionID   *string             `json:"action_id"` // what is released, sent again or replaced
+	ActionID   *string             `json:"action_id"`    // what is released, sent again or replaced
+	CaseID     *string             `json:"exception_id"` // what is accepted or dismissed
 	Code       string              `json:"code"`
 	Reason     string              `json:"reason"`
 	ProposedBy string              `json:"proposed_by"`
@@ -51,7 +53,7 @@ type approval struct {
 }
 
 func requestJSON(q models.Request) request {
-	out := request{ID: id(q.ID), Kind: q.Kind, State: q.State, Shop: q.Shop, OrderID: maybe(q.OrderID), ActionID: maybe(q.ActionID), Code: string(q.Code),
+	out := request{ID: id(q.ID), Kind: q.Kind, State: q.State, Shop: q.Shop, OrderID: maybe(q.OrderID), ActionID: maybe(q.ActionID), CaseID: maybe(q.Exception), Code: string(q.Code),
 		Reason: q.Reason, ProposedBy: cmp.Or(q.ByName, q.By), ProposedAt: q.At, ExpiresAt: q.Expires, Needs: q.Needs, Approvals: []approval{},
 		DecidedBy: cmp.Or(q.Decider, q.DecidedBy), DecidedAt: instant(q.Decided), Note: q.Note, MadeID: maybe(q.Made)}
 	for _, yes := range q.Approvals {

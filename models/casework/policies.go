@@ -53,6 +53,9 @@ func read(ctx context.Context, tx *store.Tx, f *models.PolicyFile) (err error) {
 	if f.SavedBy, f.Saved, err = tx.RulesSaved(ctx, f.ID); err != nil {
 		return err
 	}
+	if f.Cases, err = casePolicies(ctx, tx, f.ID); err != nil {
+		return err
+	}
 	watched, err := tx.WatchedSince(ctx, f.ID, tx.Now.Add(-watchedFor), watchedCount)
 	if err != nil {
 		return err

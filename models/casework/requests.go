@@ -123,6 +123,12 @@ func (s *Requests) Decide(ctx context.Context, actor models.Actor, id int64, yes
 	if !yes && note == "" || note != "" && !sentence(note) {
 		return found, invalid("note", "error.reason_text")
 	}
+	switch found.Kind {
+	case models.RequestAccept:
+		return s.decideCase(ctx, actor, found, yes, note)
+	case models.RequestPolicy:
+		return s.decidePolicy(ctx, actor, found, yes, note)
+	}
 	var out models.Request
 	var late error
 	err = s.work(ctx, actor, place{order: found.OrderID, action: found.ActionID, moves: yes}, func(tx *store.Tx, g *ground) error {
@@ -209,7 +215,7 @@ func (s *Requests) Withdraw(ctx context.Context, actor models.Actor, id int64) e
 			return err
 		case q.Kind == models.RequestLive:
 			return models.Fail(models.Forbidden, "error.request_of_policies")
-		case q.By != actor.ID() || !actor.May(models.ActionsRequest):
+		case q.By != actor.ID() || !actor.May(q.Kind.Asks()):
 			return models.Fail(models.Forbidden, "error.not_your_request")
 		case q.State != models.RequestProposed:
 			return models.Fail(models.Conflict, "error.request_decided")

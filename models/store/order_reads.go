@@ -428,39 +428,5 @@ FROM ledger WHERE `+cond+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
 }
 
 func (r reads) exceptionsOf(ctx context.Context, order int64) ([]models.Exception, error) {
-	var rows []struct {
-		ID            int64
-		Kind          models.ExceptionKind
-		CaseName      string
-		Axis          *models.Axis
-		Connection    *string
-		ObjectRef     string
-		PlatformState string
-		LocalState    string
-		Detail        string
-		Policy        models.Policy
-		State         string
-		Count         int64
-		FirstSeen     time.Time
-		LastSeen      time.Time
-	}
-	err := r.rows(ctx, &rows, `
-SELECT x.id, x.kind, x.case_name, x.axis, c.slug AS connection, x.object_ref, x.platform_state, x.local_state, x.detail, x.policy, x.state, x.count, x.first_seen, x.last_seen
-FROM exceptions x LEFT JOIN connections c ON c.id = x.connection_id
-WHERE x.order_id = ? AND x.state = 'open' ORDER BY x.policy <> 'hold', x.id DESC`, order)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]models.Exception, len(rows))
-	for i, x := range rows {
-		out[i] = models.Exception{ID: x.ID, Kind: x.Kind, Case: x.CaseName, OrderID: order, Ref: x.ObjectRef, PlatformState: x.PlatformState,
-			LocalState: x.LocalState, Detail: x.Detail, Policy: x.Policy, State: x.State, Count: x.Count, First: x.FirstSeen.UTC(), Last: x.LastSeen.UTC()}
-		if x.Axis != nil {
-			out[i].Axis = *x.Axis
-		}
-		if x.Connection != nil {
-			out[i].Connection = *x.Connection
-		}
-	}
-	return out, nil
+	return r.exceptionsWhere(ctx, "x.order_id = ? AND x.state = 'open' ORDER BY x.policy <> 'hold', x.id DESC", order)
 }

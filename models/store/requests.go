@@ -35,12 +35,13 @@ type requestRow struct {
 	DecidedAt    *time.Time
 	Note         string
 	MadeID       *int64
+	ExceptionID  *int64
 }
 
 const requestColumns = `
 SELECT q.id, q.kind, q.state, q.subject, q.shop_id, s.slug AS shop, q.order_id, COALESCE(NULLIF(o.number, ''), o.platform_ref, '') AS order_name, q.action_id,
        q.action_kind, q.code, q.reason, q.terms, q.seen, q.needs, q.proposed_by, q.proposer_name, q.proposer_role, q.proposed_at, q.expires_at,
-       q.decided_by, q.decider_name, q.decided_at, q.note, q.made_id
+       q.decided_by, q.decider_name, q.decided_at, q.note, q.made_id, q.exception_id
 FROM requests q JOIN shops s ON s.id = q.shop_id LEFT JOIN orders o ON o.id = q.order_id`
 
 func (r requestRow) request() models.Request {
@@ -53,7 +54,7 @@ func (r requestRow) request() models.Request {
 	q := models.Request{ID: r.ID, Kind: r.Kind, State: r.State, Subject: r.Subject, ShopID: r.ShopID, Shop: r.Shop, OrderID: some(r.OrderID),
 		OrderName: r.OrderName, ActionID: some(r.ActionID), Code: r.Code, Reason: r.Reason, Terms: r.Terms, Seen: r.Seen, Needs: r.Needs,
 		By: r.ProposedBy, ByName: r.ProposerName, ByRole: r.ProposerRole, At: r.ProposedAt.UTC(), Expires: r.ExpiresAt.UTC(),
-		DecidedBy: r.DecidedBy, Decider: r.DeciderName, Decided: utc(r.DecidedAt), Note: r.Note, Made: some(r.MadeID)}
+		DecidedBy: r.DecidedBy, Decider: r.DeciderName, Decided: utc(r.DecidedAt), Note: r.Note, Made: some(r.MadeID), Exception: some(r.ExceptionID)}
 	if r.ActionKind != nil {
 		q.ActionKind = *r.ActionKind
 	}
@@ -113,6 +114,9 @@ func (r reads) Requests(ctx context.Context, q models.RequestQuery) (models.Page
 	}
 	if q.Action != 0 {
 		w.and("(q.action_id = ? OR q.made_id = ?)", q.Action, q.Action)
+	}
+	if q.Case != 0 {
+		w.and("q.exception_id = ?", q.Case)
 	}
 	limit := pageSize(q.Limit)
 	items, err := r.requestsWhere(ctx, w.String()+" ORDER BY q.id DESC LIMIT ?", append(w.args, limit+1)...)
@@ -174,10 +178,10 @@ func (tx *Tx) AddRequest(ctx context.Context, q models.Request) (int64, error) {
 	}
 	var id int64
 	err := tx.one(ctx, "", &id, `
-INSERT INTO requests (kind, subject, shop_id, order_id, action_id, action_kind, code, reason, terms, seen, needs, proposed_by, proposer_name, proposer_role, proposed_at, expires_at)
-VALUES (?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+INSERT INTO requests (kind, subject, shop_id, order_id, action_id, action_kind, code, reason, terms, seen, needs, proposed_by, proposer_name, proposer_role, proposed_at, expires_at, exception_id)
+VALUES (?, ?, ?, ?, ?, NULLIF(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 		q.Kind, q.Subject, q.ShopID, null(q.OrderID), null(q.ActionID), q.ActionKind, q.Code, q.Reason, q.Terms, q.Seen, q.Needs,
-		q.By, q.ByName, q.ByRole, tx.Now, q.Expires)
+		q.By, q.ByName, q.ByRole, tx.Now, q.Expires, null(q.Exception))
 	return id, err
 }
 

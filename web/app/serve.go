@@ -143,7 +143,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		pairs = append(pairs, cookies[i], secrets[i])
 	}
 	engine, err := web.New(web.Options{Log: a.log, Now: a.now, Zone: zone, People: a.staff, Keys: pairs, Loopback: config.Loopback(set.Addr),
-		Proxies: set.Proxies, Demo: demo, Strips: a.strips})
+		Proxies: set.Proxies, Demo: demo, Strips: a.strips, Needs: a.needs})
 	if err != nil {
 		return err
 	}
@@ -158,10 +158,13 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Links:       handlers.Links{Finder: &reconcile.Links{Store: a.store, Book: a.book}},
 		Policies:    handlers.Policies{Book: &casework.Policies{Store: a.store}, Lives: a.lives},
 		Actions:     handlers.Actions{Book: a.store, Orders: reads, Actions: a.actions, Casework: a.asked},
-		Rules:       handlers.Rules{Words: words},
-		Login:       handlers.Login{Staff: a.staff},
-		Machine:     handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
-		API:         api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked},
+		Exceptions: handlers.Exceptions{Book: reads, Lists: a.store, Connections: reads, Casework: &casework.Cases{Store: a.store, Queue: q}, Requests: a.asked,
+			Reconcile: resync},
+		Rules:   handlers.Rules{Words: words},
+		Login:   handlers.Login{Staff: a.staff},
+		Machine: handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
+		API: api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked,
+			Cases: &casework.Cases{Store: a.store, Queue: q}, Reread: cases{reads, resync}},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
@@ -181,6 +184,18 @@ func (p pages) Resync(ctx context.Context, actor models.Actor, order int64) (str
 
 func (p pages) Opened(ctx context.Context, f models.OrderFile) (bool, error) {
 	return p.of.Opened(ctx, f)
+}
+
+func (p pages) Find(ctx context.Context, actor models.Actor, slug, typed string) (string, int64, error) {
+	return p.of.Find(ctx, actor, slug, typed)
+}
+
+func (p pages) Askable(actor models.Actor) []string { return p.of.Askable(actor) }
+
+// cases lists exceptions and reads what they are about again.
+type cases struct {
+	connect.Reads
+	*reconcile.Resync
 }
 
 // announces tells whether NOTIFY reaches a listener: behind a transaction pool it doesn't.
@@ -229,6 +244,12 @@ func (a *App) strips(ctx context.Context, actor models.Actor) ([]views.Strip, er
 		}
 	}
 	return out, err
+}
+
+// needs counts the exceptions that need people, a group being one.
+func (a *App) needs(ctx context.Context, actor models.Actor) (int, error) {
+	n, err := a.store.CaseCount(ctx, models.CaseQuery{Shops: actor.Shops})
+	return n.Needs, err
 }
 
 func (a *App) ready(ctx context.Context) error {
