@@ -114,8 +114,8 @@ func (a *Adapter) Subscriptions(ctx context.Context) ([]platform.Subscription, e
 }
 
 // Register makes one subscription for each topic that has none, and mends those of this
-// connection that send elsewhere. A subscription's API version can't be mended: it is
-// the app's, or that of whoever made it.
+// connection that send elsewhere. One in another API version is made anew: it can't be
+// changed, and a new one gets the version of the call, or the app's.
 func (a *Adapter) Register(ctx context.Context, address string) (platform.Registered, error) {
 	var done platform.Registered
 	list, err := a.Subscriptions(ctx)
@@ -123,12 +123,16 @@ func (a *Adapter) Register(ctx context.Context, address string) (platform.Regist
 		return done, err
 	}
 	door := platform.DoorOf(address)
-	for topic := range platform.JudgeSubscriptions(a.Needed(), list, door, address, "") {
+	for topic, fault := range platform.JudgeSubscriptions(a.Needed(), list, door, address, a.cfg.Settings["api_version"]) {
 		input := map[string]any{"uri": address, "format": "JSON"}
 		i := slices.IndexFunc(list, func(s platform.Subscription) bool {
 			return slices.Contains(s.Topics, topic) && platform.SameDoor(s.Address, door)
 		})
-		if i >= 0 {
+		if i >= 0 && fault == models.SubscriptionVersion {
+			if err := a.Unregister(ctx, list[i].ID); err != nil {
+				return done, err
+			}
+		} else if i >= 0 {
 			if _, err := a.mutate(ctx, resubscribeMutation, map[string]any{"id": list[i].ID, "input": input}); err != nil {
 				return done, err
 			}
