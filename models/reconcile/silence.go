@@ -17,6 +17,8 @@ type Silences struct {
 	Store *store.Store
 	Book  *connect.Book
 	Log   *slog.Logger
+
+	asked map[int64]time.Time // when each platform was asked last; of one looker
 }
 
 const (
@@ -31,9 +33,8 @@ const (
 func (s *Silences) Lookout(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
-	asked := map[int64]time.Time{}
 	for {
-		if err := s.once(ctx, asked); err != nil && ctx.Err() == nil {
+		if err := s.Look(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("silence not looked for", "error", err)
 		}
 		select {
@@ -44,7 +45,11 @@ func (s *Silences) Lookout(ctx context.Context) {
 	}
 }
 
-func (s *Silences) once(ctx context.Context, asked map[int64]time.Time) error {
+// Look counts and judges once. One caller at a time.
+func (s *Silences) Look(ctx context.Context) error {
+	if s.asked == nil {
+		s.asked = map[int64]time.Time{}
+	}
 	for more := true; more; {
 		if err := s.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			more, err = tx.CountHours(ctx)
@@ -55,13 +60,13 @@ func (s *Silences) once(ctx context.Context, asked map[int64]time.Time) error {
 	}
 	var all error
 	for _, c := range s.Book.All() {
-		all = errors.Join(all, s.listen(ctx, c, asked))
+		all = errors.Join(all, s.listen(ctx, c))
 	}
 	return all
 }
 
 // listen judges one connection.
-func (s *Silences) listen(ctx context.Context, c *connect.Conn, asked map[int64]time.Time) error {
+func (s *Silences) listen(ctx context.Context, c *connect.Conn) error {
 	now := s.Store.Now()
 	subject := connectionSubject(c.ID)
 	q, err := s.Store.Quiet(ctx, c.ID, now.Add(-quietAfter).Truncate(time.Hour), subject)
@@ -78,7 +83,7 @@ func (s *Silences) listen(ctx context.Context, c *connect.Conn, asked map[int64]
 		return nil
 	}
 	if !q.Found {
-		changed, err := s.changed(ctx, c, q.Last, now, asked)
+		changed, err := s.changed(ctx, c, q.Last, now)
 		if err != nil || !changed {
 			return err
 		}
@@ -90,11 +95,11 @@ func (s *Silences) listen(ctx context.Context, c *connect.Conn, asked map[int64]
 
 // changed asks whether the platform shows changes since the last notification. Where
 // calls are counted only what sweeps found counts.
-func (s *Silences) changed(ctx context.Context, c *connect.Conn, last, now time.Time, asked map[int64]time.Time) (bool, error) {
-	if c.Adapter == nil || !c.Adapter.HasAPI() || c.CallBudget() > 0 || c.APIFailing != nil || now.Sub(asked[c.ID]) < quietAsk {
+func (s *Silences) changed(ctx context.Context, c *connect.Conn, last, now time.Time) (bool, error) {
+	if c.Adapter == nil || !c.Adapter.HasAPI() || c.CallBudget() > 0 || c.APIFailing != nil || now.Sub(s.asked[c.ID]) < quietAsk {
 		return false, nil
 	}
-	asked[c.ID] = now
+	s.asked[c.ID] = now
 	// What the last notification was about changed a little before it came.
 	w := platform.Window{Since: last.Add(time.Minute), Until: now.Add(-changesSettle), Kind: c.Adapter.Kinds()[0], Lean: true, Most: 1}
 	if !w.Since.Before(w.Until) {
