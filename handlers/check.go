@@ -61,6 +61,16 @@ func (h Checks) page(c *gin.Context, status int, m views.CheckModel) error {
 	if !actor.May(models.ConnectionsCheck) {
 		m.Refused = refusedFor(actor, models.ConnectionsCheck)
 	}
+	m, waits := checkModel(m, f)
+	if waits && m.Ref == "" && m.Failed.Empty() {
+		c.Header("Refresh", lookAgain)
+	}
+	return web.Render(c, status, views.Check(web.Page(c, locale.T(ctx, "do.check_connection"), "connections"), m))
+}
+
+// checkModel works out the page of a check, and whether it waits for something.
+func checkModel(m views.CheckModel, f models.CheckFile) (views.CheckModel, bool) {
+	m.Versions = f.Versions
 	waits := false
 	for _, run := range f.Checks {
 		r := views.CheckRun{ConnectionCheck: run, Own: run.By == "console", Broken: run.Ended.IsZero() && m.Now.Sub(run.Started) > brokenOff}
@@ -78,10 +88,7 @@ func (h Checks) page(c *gin.Context, status int, m views.CheckModel) error {
 		m.Items = append(m.Items, views.CanaryModel{Canary: k, Event: "/events/" + strconv.FormatInt(k.CameEvent, 10)})
 		waits = waits || !k.Awaiting.IsZero() && k.Came.IsZero() && m.Now.Sub(k.Awaiting) < 15*time.Minute
 	}
-	if waits && m.Ref == "" && m.Failed.Empty() {
-		c.Header("Refresh", lookAgain)
-	}
-	return web.Render(c, status, views.Check(web.Page(c, locale.T(ctx, "do.check_connection"), "connections"), m))
+	return m, waits
 }
 
 func texts(args []string) []any {

@@ -50,6 +50,8 @@ type Canary struct {
 type CheckFile struct {
 	Checks   []ConnectionCheck // the newest first
 	Canaries []Canary
+	// Versions: another API version can be tried.
+	Versions bool
 }
 
 // UsuallyBusy tells whether an hour of the week usually isn't silent, by how many

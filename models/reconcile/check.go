@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +71,7 @@ func (s *Checks) File(ctx context.Context, actor models.Actor, slug string) (mod
 	if err != nil {
 		return f, err
 	}
+	f.Versions = c.Adapter != nil && c.Adapter.HasAPI() && versioned(c.Adapter)
 	if f.Checks, err = s.Store.Checks(ctx, c.ID, 5); err != nil {
 		return f, err
 	}
@@ -84,8 +87,12 @@ func (s *Checks) Check(ctx context.Context, actor models.Actor, slug, version st
 	}
 	adapter := c.Adapter
 	if version = strings.TrimSpace(version); version != "" {
+		refused := &models.Error{Code: models.Invalid, Key: "error.check_version", Fields: map[string]string{"version": "error.check_version"}}
+		if !versioned(c.Adapter) || !versionShape.MatchString(version) {
+			return refused
+		}
 		if adapter, err = s.Book.WithVersion(c, version); err != nil {
-			return &models.Error{Code: models.Invalid, Key: "error.check_version", Err: err, Fields: map[string]string{"version": "error.check_version"}}
+			return refused.Because(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(connect.Awaited(ctx), checkTime)
@@ -97,6 +104,13 @@ func (s *Checks) Check(ctx context.Context, actor models.Actor, slug, version st
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
 		return tx.Audit(ctx, actor.ID(), "connection.check", connectionSubject(c.ID), "", fmt.Sprintf("version=%s wrong=%d", version, wrong))
 	})
+}
+
+var versionShape = regexp.MustCompile(`^[0-9a-z][0-9a-z._-]{0,39}$`)
+
+// versioned tells whether calls name an API version that is a setting.
+func versioned(a platform.Adapter) bool {
+	return slices.ContainsFunc(a.Settings(), func(s models.Setting) bool { return s.Name == "api_version" })
 }
 
 // mine finds a connection that the actor may check.
