@@ -24,6 +24,12 @@ type Limited interface {
 	Limits() []models.Note
 }
 
+// A Speaker is an adapter that tells when its platform speaks another API version than
+// the one that is set, as the last answer's headers said.
+type Speaker interface {
+	Spoken() []models.Note
+}
+
 // A Leaner is an adapter whose lists can answer lean readings, which state only words,
 // times and sums: cheap enough to look at everything.
 type Leaner interface {

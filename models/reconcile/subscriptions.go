@@ -140,7 +140,7 @@ func (s *Subscriptions) judge(ctx context.Context, c *connect.Conn, sub platform
 		if len(lasting) == 0 {
 			return nil
 		}
-		return tx.OpenCase(ctx, store.Case{ConnectionID: c.ID, Subject: connectionSubject(c.ID), Topic: lasting[0], Ref: c.Account,
+		return tx.OpenCase(ctx, store.Case{ConnectionID: c.ID, Subject: connectionSubject(c.ID), Topic: topicList(lasting), Ref: c.Account,
 			Problem: models.Problem{Kind: models.SubscriptionMissing, PlatformState: string(wrong[lasting[0]]), Detail: topicList(lasting)}})
 	})
 }

@@ -170,4 +170,5 @@ var (
 	_ platform.Shaper     = (*Adapter)(nil)
 	_ platform.Limited    = (*Adapter)(nil)
 	_ platform.Leaner     = (*Adapter)(nil)
+	_ platform.Speaker    = (*Adapter)(nil)
 )

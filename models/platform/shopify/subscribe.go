@@ -200,3 +200,14 @@ func (a *Adapter) Limits() []models.Note {
 	left := min(b.max, b.left+max(0, a.cfg.Now().Sub(b.at).Seconds())*b.rate)
 	return []models.Note{{Key: "note.shopify.points", Args: []string{whole(left), whole(b.max), whole(b.rate)}, At: b.at}}
 }
+
+// Spoken says that calls are answered in another version than they name: an expired one
+// is served by the oldest that is left, without an error.
+func (a *Adapter) Spoken() []models.Note {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.served == "" || a.served == a.version {
+		return nil
+	}
+	return []models.Note{{Key: "note.shopify.version_other", Args: []string{a.version, a.served}, Warn: true}}
+}
