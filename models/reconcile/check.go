@@ -140,7 +140,15 @@ func (s *Checks) run(ctx context.Context, c *connect.Conn, a platform.Adapter, v
 	}
 	t := &trial{conn: c, adapter: a, now: s.Store.Now(), canaries: canaries, shapes: map[int64]models.Shape{}}
 	t.run(ctx)
-	if t.secrets(c); version != "" {
+	if budget := c.CallBudget(); budget > 0 {
+		used, err := s.Store.CallsSince(ctx, c.ID, 30)
+		if err != nil {
+			return 0, err
+		}
+		t.say(models.StepFine, "probe.calls", "", fmt.Sprint(used), fmt.Sprint(budget))
+	}
+	t.secrets(c)
+	if version != "" {
 		t.shapes = nil // another version's shape isn't the connection's
 	}
 	if err := s.refusals(ctx, t); err != nil {
