@@ -317,3 +317,30 @@ func TestAChangedConnectionIsCheckedByItself(t *testing.T) {
 		}
 	}
 }
+
+// Another API version can be tried before it is set; what has none says so.
+func TestCheckWithAnotherVersion(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(nil).withReceipts(true)
+	admin := r.seat(models.Admin)
+	r.shop.SetVersions("2026-07", "2026-10", "2027-01")
+	for version, want := range map[string]string{"2027-01": "API version 2027-01 answers.", "2031-01": "API version 2031-01 was asked for, 2026-07 answers."} {
+		status, text := admin.post("/connections/hk/check", url.Values{"version": {version}})
+		if status != http.StatusOK || !strings.Contains(text, "with version "+version) || !strings.Contains(text, want) {
+			t.Errorf("%s: %d: %s", version, status, text)
+		}
+	}
+	for _, path := range []string{"/connections/hk/check", "/connections/till/check"} {
+		if status, _ := admin.post(path, url.Values{"version": {"no version"}}); status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	status, text := admin.post("/connections/till/check", nil)
+	if status != http.StatusOK || strings.Contains(text, "probe.") || strings.Contains(text, "another API version (") || !strings.Contains(text, "of 1,000 calls in 30 days are used") &&
+		!strings.Contains(text, "of 1000 calls in 30 days are used") || !strings.Contains(text, "The organization org1 can be read.") {
+		t.Errorf("till: %d: %s", status, text)
+	}
+	if status, _ := admin.get("/connections/till/notifications"); status != http.StatusNotFound {
+		t.Errorf("a platform without subscriptions: %d", status)
+	}
+}
