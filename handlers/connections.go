@@ -72,5 +72,5 @@ func connectionOffers(f models.ConnectionFile, actor models.Actor, now time.Time
 	if o, has := linksOffer(f, actor); has {
 		offers = append(offers, o)
 	}
-	return offers
+	return append(offers, checkOffers(f)...)
 }

@@ -22,6 +22,7 @@ type Doors struct {
 	Connections Connections
 	Holds       Holds
 	Links       Links
+	Checks      Checks
 	Policies    Policies
 	Actions     Actions
 	Explain     Explain
@@ -104,6 +105,12 @@ func (d Doors) pages() []route {
 		{get, "/connections/:slug/links", models.ConnectionsFind, d.Links.show},
 		{post, "/connections/:slug/links", models.ConnectionsFind, d.Links.read},
 		{post, "/connections/:slug/links/use", models.ConnectionsEdit, d.Links.use},
+		{get, "/connections/:slug/check", models.ConnectionsRead, d.Checks.show},
+		{post, "/connections/:slug/check", models.ConnectionsCheck, d.Checks.check},
+		{post, "/connections/:slug/canaries", models.ConnectionsCheck, d.Checks.addCanary},
+		{post, "/connections/:slug/canaries/:id", models.ConnectionsCheck, d.Checks.changeCanary},
+		{get, "/connections/:slug/notifications", models.ConnectionsRead, d.Checks.notifications},
+		{post, "/connections/:slug/notifications", models.ConnectionsNotify, d.Checks.register},
 		{get, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.form(Holds.shop)},
 		{post, "/shops/:slug/hold", models.ConnectionsHold, d.Holds.hold(Holds.shop)},
 		{post, "/shops/:slug/release", models.ConnectionsRelease, d.Holds.release(Holds.shop)},

@@ -149,6 +149,9 @@ type Observation struct {
 	Channel string `json:"channel,omitempty"`
 	// Stamps say when each fact beside the axes was said, where payloads were merged.
 	Stamps map[string]Stamp `json:"stamps,omitempty"`
+	// Lean marks a reading of words, times and sums alone. It is for comparing only:
+	// nothing of it is kept or applied.
+	Lean bool `json:"-"`
 }
 
 // A Stamp is the platform's own time and counter of something that it said.
@@ -178,6 +181,30 @@ func (o Observation) Digest() [32]byte {
 		panic("models: an observation always marshals: " + err.Error())
 	}
 	return sha256.Sum256(b)
+}
+
+// AgreesLean tells whether a lean reading says nothing that this whole one doesn't say
+// too: the same time of the last change, the same words, the same sums. The platform's
+// own sum of refunds may hold those that are under way already.
+func (o Observation) AgreesLean(lean Observation) bool {
+	if o.Absence != Present || lean.Absence != Present || o.Ref != lean.Ref || len(lean.Faults) > 0 ||
+		o.Changed.IsZero() || !o.Changed.Equal(lean.Changed) || o.Test != lean.Test || o.Amounts == nil || lean.Amounts == nil {
+		return false
+	}
+	for axis, says := range lean.Axes {
+		whole, stated := o.Axes[axis]
+		if !stated || whole.Word != says.Word || whole.Unclear != says.Unclear {
+			return false
+		}
+	}
+	waiting := int64(0)
+	for _, p := range o.Parts {
+		if p.Axis == Refund && p.State == RefundPending {
+			waiting += p.Amount
+		}
+	}
+	w, l := o.Amounts, lean.Amounts
+	return w.Currency == l.Currency && w.Total == l.Total && w.Received == l.Received && (w.Refunded == l.Refunded || w.Refunded+waiting == l.Refunded)
 }
 
 // A Notice is what a signed notification says of itself: enough to keep it once

@@ -49,6 +49,9 @@ type Conn struct {
 	RetiredFingerprints []string
 	// Broken says why no adapter could be built; Adapter is nil then.
 	Broken error
+	// Mark changes with address, credentials, secrets and API version.
+	Mark   string
+	config platform.Config
 }
 
 // Ready tells whether notifications can be verified at all.
@@ -309,7 +312,7 @@ func (b *Book) build(row store.ConnectionRow, secrets []store.SecretRow) *Conn {
 		c.Broken = fmt.Errorf("connect: %s: %w", row.Slug, err)
 		return c
 	}
-	c.Adapter = adapter
+	c.Adapter, c.config, c.Mark = adapter, cfg, b.mark(cfg, c.Fingerprints)
 	if len(retired) > 0 {
 		old := cfg
 		old.Webhook = retired

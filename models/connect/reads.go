@@ -3,6 +3,7 @@ package connect
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,6 +96,11 @@ func (r Reads) Connections(ctx context.Context, shops []int64) ([]models.Connect
 		f.Budget = c.CallBudget()
 		if c.Broken != nil {
 			f.Notes = append(f.Notes, models.Note{Key: "note.connection_broken", Warn: true, At: r.Store.Now()})
+		}
+		if speaker, ok := c.Adapter.(platform.Speaker); ok {
+			for _, n := range speaker.Spoken() { // newer than what was kept of the last check
+				f.Notes = append(slices.DeleteFunc(f.Notes, func(was models.Note) bool { return was.Key == n.Key }), n)
+			}
 		}
 		if c.Adapter != nil {
 			f.HasAPI = c.Adapter.HasAPI()

@@ -112,6 +112,10 @@ type Window struct {
 	Cursor string
 	// Kind of object to list, one of Adapter.Kinds; empty: the first.
 	Kind string
+	// Lean asks for lean readings where the adapter is a Leaner; others answer as ever.
+	Lean bool
+	// Most is how many objects a page has at most; 0: as many as suit the platform.
+	Most int
 }
 
 // A Batch is one page of what changed. Observations are given where the list
@@ -120,6 +124,9 @@ type Batch struct {
 	Refs         []models.ObjectRef
 	Observations []models.Observation
 	Next         string // empty at the end
+	// Expected is how many objects the window has in all; 0: the platform doesn't say.
+	// It comes with the first page.
+	Expected int64
 }
 
 // An Adapter speaks for one connection. Verify and Parse are pure: no network, no

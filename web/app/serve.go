@@ -50,6 +50,8 @@ type App struct {
 	lives   *casework.Lives
 	cases   *reconcile.Cases
 	asked   *casework.Requests
+	hears   *reconcile.Subscriptions
+	checks  *reconcile.Checks
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
@@ -136,6 +138,12 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	a.cases = &reconcile.Cases{Store: a.store, Resync: resync, Zone: zone, Log: a.log}
 	a.actions = actions.New(actions.Actions{Store: a.store, Book: a.book, Keys: a.keys, Refresh: resync, Outline: api.Outline, Log: a.log})
 	a.asked = &casework.Requests{Store: a.store, Queue: q, Actions: a.actions, Log: a.log}
+	public, err := set.PublicURL()
+	if err != nil {
+		return err
+	}
+	a.hears = &reconcile.Subscriptions{Store: a.store, Book: a.book, Public: public, Log: a.log}
+	a.checks = &reconcile.Checks{Store: a.store, Book: a.book, Log: a.log}
 	cookies := a.keys.DeriveAll("cookie signing")
 	secrets := a.keys.DeriveAll("cookie encryption")
 	var pairs [][]byte
@@ -152,7 +160,8 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	handlers.Mount(engine, handlers.Doors{
 		Orders:      handlers.Orders{Book: reads, Connections: reads, Reconcile: pages{resync}},
 		Events:      handlers.Events{Book: reads, Connections: reads},
-		Connections: handlers.Connections{Book: reads},
+		Connections: handlers.Connections{Book: reads, Base: public},
+		Checks:      handlers.Checks{Checker: a.checks, Registrar: a.hears, Base: public},
 		Explain:     handlers.Explain{Casework: &casework.Explanations{Store: a.store, Files: reads}},
 		Holds:       handlers.Holds{Book: reads, Connections: reads, Casework: a.holds},
 		Links:       handlers.Links{Finder: &reconcile.Links{Store: a.store, Book: a.book}},
@@ -280,6 +289,9 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.holds.Ends(work) })
 	background.Go(func() { a.asked.Ends(work) })
 	background.Go(func() { a.cases.Lookout(work) })
+	background.Go(func() { a.hears.Lookout(work) })
+	background.Go(func() { a.checks.Lookout(work) })
+	background.Go(func() { (&reconcile.Silences{Store: a.store, Book: a.book, Log: a.log}).Lookout(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()

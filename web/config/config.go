@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -21,6 +22,7 @@ type Serve struct {
 	Addr       string   `name:"addr" env:"COUNTERFOIL_ADDR" default:"127.0.0.1:8080" help:"Address to listen on."`
 	Proxies    []string `name:"trusted-proxy" env:"COUNTERFOIL_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Proxies whose forwarding headers are believed, for instance 10.0.0.0/8."`
 	Zone       string   `name:"zone" env:"COUNTERFOIL_ZONE" default:"Asia/Hong_Kong" help:"Time zone of the pages."`
+	Public     string   `name:"public-url" env:"COUNTERFOIL_PUBLIC_URL" placeholder:"URL" help:"Address under which platforms reach this console, for instance https://console.example.com. Without it the one that the browser used is registered."`
 	BodyLimit  int64    `name:"body-limit" env:"COUNTERFOIL_BODY_LIMIT" default:"8388608" help:"Largest notification in bytes."`
 	BodyMemory int64    `name:"body-memory" env:"COUNTERFOIL_BODY_MEMORY" default:"33554432" help:"Bytes of all notifications in memory at once."`
 }
@@ -32,6 +34,19 @@ func (s Serve) Location() (*time.Location, error) {
 		return nil, fmt.Errorf("--zone %q is no time zone known here: give a name like Asia/Taipei", s.Zone)
 	}
 	return z, nil
+}
+
+// PublicURL is the console's public address without a slash at its end; empty where
+// none is set.
+func (s Serve) PublicURL() (string, error) {
+	if s.Public == "" {
+		return "", nil
+	}
+	u, err := url.Parse(s.Public)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("--public-url %q must be an http or https address without user, query or fragment, for instance https://console.example.com", s.Public)
+	}
+	return strings.TrimRight(s.Public, "/"), nil
 }
 
 // Loopback tells whether an address is reached from this machine only.

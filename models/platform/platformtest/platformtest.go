@@ -91,6 +91,12 @@ func Run(t *testing.T, f Fixture) {
 		{"Changed", s.changed},
 		{"Check", s.check},
 		{"AtOnce", s.atOnce},
+		{"Signs", s.signs},
+		{"Shapes", s.shapes},
+		{"Subscribes", s.subscribes},
+		{"Leans", s.leans},
+		{"Logs", s.logs},
+		{"Most", s.most},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

@@ -69,6 +69,10 @@ type Outbox struct {
 	*Switches
 	URL    string // the receiver's address of the connection
 	Client *http.Client
+	// Route says where a notification goes and whether it goes at all; an empty address
+	// is URL. Done is told how a delivery was answered, 0: not at all. Both may be nil.
+	Route func(Notification) (address string, goes bool)
+	Done  func(n Notification, status int)
 
 	mu   sync.Mutex
 	held []Notification
@@ -129,8 +133,26 @@ func (o *Outbox) Sent() []Sent {
 	return append([]Sent(nil), o.sent...)
 }
 
-func (o *Outbox) deliver(ctx context.Context, n Notification) (Sent, error) {
-	s := Sent{Notification: n, At: time.Now()}
+func (o *Outbox) deliver(ctx context.Context, n Notification) (s Sent, err error) {
+	s = Sent{Notification: n, At: time.Now()}
+	address := o.URL
+	if o.Route != nil {
+		to, goes := o.Route(n)
+		if !goes {
+			s.Lost = true
+			return s, nil
+		}
+		if to != "" {
+			address = to
+		}
+	}
+	if o.Done != nil {
+		defer func() {
+			if err == nil && !s.Lost {
+				o.Done(n, s.Status)
+			}
+		}()
+	}
 	if o.Drop.Load() {
 		s.Lost = true
 		return s, nil
@@ -147,7 +169,7 @@ func (o *Outbox) deliver(ctx context.Context, n Notification) (Sent, error) {
 		body = bytes.Clone(body)
 		body[len(body)/2] ^= 1
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return s, fmt.Errorf("sandbox: notify: %w", err)
 	}

@@ -37,9 +37,13 @@ type Shopify struct {
 	Outbox *Outbox
 	// TooMany answers throttled calls with status 429 rather than 200.
 	TooMany atomic.Bool
-	calls   atomic.Int64
-	asked   atomic.Int64 // grants of tokens
-	api     http.Handler
+	// KeepSubscriptions leaves a subscription whose deliveries keep failing.
+	KeepSubscriptions atomic.Bool
+	// RefuseInsecure makes subscriptions to http addresses an error, as the real one does.
+	RefuseInsecure atomic.Bool
+	calls          atomic.Int64
+	asked          atomic.Int64 // grants of tokens
+	api            http.Handler
 
 	mu      sync.Mutex
 	cfg     ShopifyConfig
@@ -59,6 +63,8 @@ type Shopify struct {
 	removed map[string]bool   // fields taken out of the schema: Order.returnStatus
 	broken  map[string]string // object → code of the error that reading it gives
 	serves  []string          // API versions that haven't expired, the oldest first
+	hooks   []*shopHook
+	hooked  bool // subscriptions were made by the API
 }
 
 // ShopifyScopes are all scopes that reading orders whole needs.
@@ -96,7 +102,7 @@ func NewShopify(cfg ShopifyConfig) *Shopify {
 		tokens: map[string]time.Time{}, points: 2000, bucket: 2000, restore: 100, largest: 1000, filled: cfg.Now(),
 		removed: map[string]bool{}, broken: map[string]string{}, serves: []string{"2026-01", "2026-04", "2026-07", "2026-10"},
 	}
-	s.Outbox = &Outbox{Switches: s.Switches}
+	s.Outbox = &Outbox{Switches: s.Switches, Route: s.route, Done: s.delivered}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /admin/oauth/access_token", s.grant)
 	mux.HandleFunc("POST /admin/api/{version}/graphql.json", s.graphql)

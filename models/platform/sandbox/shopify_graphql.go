@@ -30,13 +30,20 @@ type gqlReader struct {
 	at        int
 	fragments map[string]gqlNode
 	depth     int
+	root      string // Query or Mutation
 }
 
 const gqlDeepest = 32
 
-// parseQuery reads a document with one query and answers its fields.
-func parseQuery(doc string) ([]gqlNode, error) {
-	r := &gqlReader{tokens: gqlTokens(doc), fragments: map[string]gqlNode{}}
+// parseQuery reads a document with one query or mutation and answers its fields, and
+// the type that has them.
+func parseQuery(doc string) ([]gqlNode, string, error) {
+	r := &gqlReader{tokens: gqlTokens(doc), fragments: map[string]gqlNode{}, root: "Query"}
+	query, err := r.document()
+	return query, r.root, err
+}
+
+func (r *gqlReader) document() ([]gqlNode, error) {
 	var query []gqlNode
 	for r.at < len(r.tokens) {
 		switch t := r.next(); t {
@@ -47,7 +54,10 @@ func parseQuery(doc string) ([]gqlNode, error) {
 				return nil, err
 			}
 			query = sel
-		case "query":
+		case "query", "mutation":
+			if t == "mutation" {
+				r.root = "Mutation"
+			}
 			for r.peek() != "{" && r.at < len(r.tokens) {
 				if r.next() == "(" {
 					r.skip("(", ")")

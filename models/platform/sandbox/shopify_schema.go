@@ -19,8 +19,15 @@ func newShopifySchema() shopifySchema {
 	warehouse := "read_merchant_managed_fulfillment_orders|read_assigned_fulfillment_orders|read_third_party_fulfillment_orders"
 	table := map[string]string{
 		"Query": `nodes:[Node]? node:Node? order:Order?@read_orders return:Return?@read_returns fulfillmentOrder:FulfillmentOrder?@` + warehouse + `
-			orders:<Order>@read_orders shop:Shop currentAppInstallation:App? publicApiVersions:[ApiVersion]`,
-		"Node": "id",
+			orders:<Order>@read_orders shop:Shop currentAppInstallation:App? publicApiVersions:[ApiVersion]
+			ordersCount:Count?@read_orders webhookSubscriptions:<WebhookSubscription>`,
+		"Mutation": `webhookSubscriptionCreate:WebhookSubscriptionPayload? webhookSubscriptionUpdate:WebhookSubscriptionPayload?
+			webhookSubscriptionDelete:WebhookSubscriptionPayload?`,
+		"WebhookSubscriptionPayload": "webhookSubscription:WebhookSubscription? deletedWebhookSubscriptionId userErrors:[UserError]",
+		"WebhookSubscription":        "id topic uri format apiVersion:ApiVersion createdAt updatedAt filter",
+		"UserError":                  "field message",
+		"Count":                      "count precision",
+		"Node":                       "id",
 		"Order": `id legacyResourceId name number test confirmed edited createdAt processedAt updatedAt closed closedAt cancelledAt cancelReason
 			currencyCode presentmentCurrencyCode displayFinancialStatus displayFulfillmentStatus returnStatus fullyPaid unpaid sourceName
 			paymentGatewayNames subtotalLineItemsQuantity currentSubtotalLineItemsQuantity

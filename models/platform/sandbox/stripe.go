@@ -53,6 +53,8 @@ type Stripe struct {
 	requests int
 	hidden   map[string]int // readings that show no latest_charge, by intent
 	plans    map[string]StripeSession
+	// endpoints that were made by the API.
+	endpoints []*stripeEndpoint
 }
 
 // A stripeObject is one object of the API as it stands. Fields hold what JSON can;
@@ -67,12 +69,14 @@ type stripeObject struct {
 // it accepts, secret signs its events, now is its clock.
 func NewStripe(account, key, secret string, now func() time.Time) *Stripe {
 	s := &Switches{}
-	return &Stripe{
+	p := &Stripe{
 		Switches: s, Outbox: &Outbox{Switches: s},
 		Account: account, Key: key, Secrets: []string{secret}, EventVersion: StripeVersion, Snapshot: true,
 		now: now, denied: map[string]string{}, broken: map[string]bool{}, accounts: map[string]bool{},
 		objects: map[string]*stripeObject{}, hidden: map[string]int{}, plans: map[string]StripeSession{},
 	}
+	p.Outbox.Done = p.delivered
+	return p
 }
 
 // Now is the platform's clock.

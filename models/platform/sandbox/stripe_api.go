@@ -22,7 +22,7 @@ var stripePaths = map[string]string{
 var stripeFilters = map[string][]string{
 	"payment_intent": {"customer"}, "charge": {"customer", "payment_intent", "transfer_group"}, "refund": {"charge", "payment_intent"},
 	"dispute": {"charge", "payment_intent"}, "checkout.session": {"customer", "payment_intent", "payment_link", "status", "subscription"},
-	"invoice": {"customer", "status"}, "invoice_payment": {"invoice", "status"}, "event": {"type", "types[]"},
+	"invoice": {"customer", "status"}, "invoice_payment": {"invoice", "status"}, "event": {"type", "types[]", "delivery_success"},
 }
 
 // stripeExpand says which fields can be expanded. Read only.
@@ -71,6 +71,10 @@ func (p *Stripe) serve(w http.ResponseWriter, r *http.Request) {
 				"The provided key does not have the required permissions for this endpoint. Having the '"+permission+"' permission would allow this request to continue.", "")
 			return
 		}
+	}
+	if r.URL.Path == stripeEndpoints || strings.HasPrefix(r.URL.Path, stripeEndpoints+"/") {
+		p.hooks(w, r)
+		return
 	}
 	if r.Method != http.MethodGet {
 		stripeFailure(w, http.StatusNotFound, "invalid_request_error", "", "The sandbox is read through the API, and changed through its methods.", "")
@@ -234,6 +238,9 @@ func stripeCreated(key string, created, n int64) bool {
 }
 
 func stripeMatches(o *stripeObject, key string, values []string) bool {
+	if key == "delivery_success" {
+		return (number(o, "pending_webhooks") == 0) == (values[0] == "true")
+	}
 	field, _ := o.fields[strings.TrimSuffix(key, "s[]")].(string)
 	for _, v := range values {
 		if field == v || strings.HasSuffix(v, "*") && strings.HasPrefix(field, strings.TrimSuffix(v, "*")) {

@@ -21,7 +21,7 @@ var needed = [][]string{
 // Check asks which scopes we have, and says what isn't covered, how far back orders
 // can be read and which version answers. A missing scope is never "nothing there".
 func (a *Adapter) Check(ctx context.Context) ([]models.Note, error) {
-	r, err := a.ask(ctx, accessQuery, nil, 3)
+	r, err := a.ask(ctx, accessQuery, nil, 10)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +34,10 @@ func (a *Adapter) Check(ctx context.Context) ([]models.Note, error) {
 				Handle leaf `json:"handle"`
 			}] `json:"accessScopes"`
 		} `json:"currentAppInstallation"`
+		Versions list[struct {
+			Handle    leaf `json:"handle"`
+			Supported leaf `json:"supported"`
+		}] `json:"publicApiVersions"`
 	}
 	_ = json.Unmarshal(r.Data, &data)
 	var notes []models.Note
@@ -70,6 +74,14 @@ func (a *Adapter) Check(ctx context.Context) ([]models.Note, error) {
 		say(false, "note.shopify.version", r.version)
 	default:
 		say(true, "note.shopify.version_other", a.version, r.version)
+	}
+	if data.Versions.given() && !slices.ContainsFunc(data.Versions.items, func(v struct {
+		Handle    leaf `json:"handle"`
+		Supported leaf `json:"supported"`
+	}) bool {
+		return v.Handle.raw == a.version && v.Supported.yes()
+	}) {
+		say(true, "note.shopify.version_ended", a.version)
 	}
 	if len(a.cfg.Webhook) == 0 && len(a.secrets) > 0 {
 		say(false, "note.shopify.client_secret_signs")

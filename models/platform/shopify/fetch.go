@@ -358,18 +358,25 @@ func (a *Adapter) Changed(ctx context.Context, w platform.Window) (platform.Batc
 	began := a.cfg.Now()
 	switch w.Kind {
 	case "", KindOrder:
+		if w.Lean {
+			return a.changedLean(ctx, w, between(w.Since, w.Until))
+		}
 		return a.changedOrders(ctx, w, began)
 	case KindReturn:
-		r, err := a.ask(ctx, listIDs, listVars(100, w.Cursor, unfinishedReturns), 102)
+		if w.Lean {
+			return a.changedLean(ctx, w, unfinishedReturns)
+		}
+		first := page(w, 100)
+		r, err := a.ask(ctx, listIDs, listVars(first, w.Cursor, unfinishedReturns), float64(2+first))
 		if err != nil {
 			return platform.Batch{}, err
 		}
-		page, err := r.page(w.Cursor)
+		p, err := r.page(w.Cursor)
 		if err != nil {
 			return platform.Batch{}, err
 		}
-		b := platform.Batch{Next: page.next}
-		for _, raw := range page.nodes {
+		b := platform.Batch{Next: p.next}
+		for _, raw := range p.nodes {
 			var v struct {
 				ID leaf `json:"id"`
 			}
@@ -384,7 +391,7 @@ func (a *Adapter) Changed(ctx context.Context, w platform.Window) (platform.Batc
 }
 
 func (a *Adapter) changedOrders(ctx context.Context, w platform.Window, began time.Time) (platform.Batch, error) {
-	first := max(1, (pagePoints-2)/a.full.points)
+	first := page(w, max(1, (pagePoints-2)/a.full.points))
 	for {
 		gone := a.gone()
 		r, err := a.ask(ctx, a.full.list(gone), listVars(first, w.Cursor, between(w.Since, w.Until)), 2+a.cost(a.full, first))
@@ -398,13 +405,13 @@ func (a *Adapter) changedOrders(ctx context.Context, w platform.Window, began ti
 		if a.learn(a.full, r, gone) {
 			continue
 		}
-		page, err := r.page(w.Cursor)
+		p, err := r.page(w.Cursor)
 		if err != nil {
 			return platform.Batch{}, err
 		}
-		b := platform.Batch{Next: page.next}
+		b := platform.Batch{Next: p.next}
 		refused := a.refused()
-		for _, raw := range page.nodes {
+		for _, raw := range p.nodes {
 			got, ok := a.official(raw, a.full, refused, began)
 			switch {
 			case !ok:

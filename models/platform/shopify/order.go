@@ -238,7 +238,11 @@ func (d *decoder) amounts() {
 	total, cur, ok := d.sum(d.v.Total, models.Payment, "totalPriceSet")
 	received, cur2, ok2 := d.sum(d.v.Received, models.Payment, "totalReceivedSet")
 	refunded, _, ok3 := d.sum(d.v.Refunded, models.Refund, "totalRefundedSet")
-	outstanding, _, _ := d.sum(d.v.Outstanding, models.Payment, "totalOutstandingSet")
+	owed := "totalOutstandingSet"
+	if d.shape == d.a.lean {
+		owed = "" // it isn't asked for
+	}
+	outstanding, _, _ := d.sum(d.v.Outstanding, models.Payment, owed)
 	if d.back.complete {
 		if ok3 && refunded != d.back.sum && refunded != d.back.sum+d.back.waiting {
 			d.o.Faults = append(d.o.Faults, models.Fault{Kind: models.Contradiction, Axis: models.Refund, Path: "totalRefundedSet"})

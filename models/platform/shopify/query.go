@@ -165,5 +165,5 @@ const (
 	listIDs = listHead + "id" + listTail
 	// resolveQuery leads from what notifications can name to its order.
 	resolveQuery = "query Resolve($ids: [ID!]!) { nodes(ids: $ids) { ... on Return { id order { id } } ... on FulfillmentOrder { id orderId } } }"
-	accessQuery  = "query Access { shop { myshopifyDomain } currentAppInstallation { accessScopes { handle } } }"
+	accessQuery  = "query Access { shop { myshopifyDomain } currentAppInstallation { accessScopes { handle } } publicApiVersions { handle supported } }"
 )

@@ -52,6 +52,7 @@ type Adapter struct {
 	token   *tokens // nil: no API access
 	full    *shape
 	wide    *shape
+	lean    *shape
 
 	mu     sync.Mutex
 	points bucket
@@ -101,7 +102,7 @@ func New(cfg platform.Config) (*Adapter, error) {
 	if cfg.APIToken != "" || cfg.ClientID != "" {
 		a.token = newTokens(a)
 	}
-	a.full, a.wide = fullShape(), wideShape()
+	a.full, a.wide, a.lean = fullShape(), wideShape(), leanShape()
 	return a, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"counterfoil/models"
@@ -64,17 +65,28 @@ func (a *Adapter) get(ctx context.Context, account, path string, query url.Value
 }
 
 func (a *Adapter) answer(ctx context.Context, account, path string, query url.Values, into any) (platform.Answer, error) {
+	return a.call(ctx, http.MethodGet, account, path, query, into)
+}
+
+// call makes one call; what changes something carries its values in the body.
+func (a *Adapter) call(ctx context.Context, method, account, path string, query url.Values, into any) (platform.Answer, error) {
 	if !a.HasAPI() {
 		return platform.Answer{}, errors.New("stripe: the connection has no API key")
 	}
-	address := a.base + path
-	if len(query) > 0 {
+	address, form := a.base+path, ""
+	switch {
+	case method == http.MethodPost:
+		form = query.Encode()
+	case len(query) > 0:
 		address += "?" + query.Encode()
 	}
 	ans, err := a.caller.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form))
 		if err != nil {
 			return nil, err
+		}
+		if form != "" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}
 		r.Header.Set("Authorization", "Bearer "+a.cfg.APIToken)
 		r.Header.Set("Stripe-Version", a.version)

@@ -40,7 +40,11 @@ func (a *Adapter) Changed(ctx context.Context, w platform.Window) (platform.Batc
 	if i < 0 {
 		return platform.Batch{}, fmt.Errorf("stripe: there is no list of %q", w.Kind)
 	}
-	query := url.Values{"limit": {"100"}}
+	limit := 100
+	if w.Most > 0 {
+		limit = min(w.Most, limit)
+	}
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if !w.Since.IsZero() {
 		query.Set("created[gte]", strconv.FormatInt(w.Since.Unix(), 10))
 	}
