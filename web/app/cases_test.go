@@ -10,9 +10,9 @@ import (
 	"counterfoil/models/store"
 )
 
-// missed opens what a sweep opens that found a change nobody was told of: it names the
+// unannounced opens what a sweep opens that found a change nobody was told of: it names the
 // object, and perhaps no order.
-func (r *rig) missed(order int64, axis models.Axis) (exception int64) {
+func (r *rig) unannounced(order int64, axis models.Axis) (exception int64) {
 	r.t.Helper()
 	ref := models.ObjectRef{Account: r.app.book.All()[0].Account, Kind: "order", ID: gid(order)}
 	conn := r.app.book.All()[0].ID
@@ -58,7 +58,7 @@ func TestAMissedNotificationHealsItself(t *testing.T) {
 				}
 			}
 			must(r.shop.Pay(order)) // nobody tells us
-			id := r.missed(order, models.Payment)
+			id := r.unannounced(order, models.Payment)
 			r.wait("it is settled by reading again", func() bool { return r.exception(id) == "closed resync" })
 			o, ok := r.order(gid(order))
 			if !ok || o.Payment == nil || *o.Payment != string(models.PaymentPaid) {
@@ -89,7 +89,7 @@ func TestWhatReadingAgainDoesntSettleIsPeoples(t *testing.T) {
 	r := start(t).withShopify(nil)
 	order := r.placed(sandbox.ShopifyOrder{})
 	r.exec(`UPDATE connections SET api_state = 'throttled'`)
-	id := r.missed(order+1000, models.Payment)
+	id := r.unannounced(order+1000, models.Payment)
 	r.wait("the clock is put off", func() bool {
 		var off bool
 		r.scan(&off, `SELECT heal_at > $1 FROM exceptions WHERE id = $2`, r.clock.now(), id)
