@@ -217,7 +217,7 @@ ORDER BY e.id`, before, limit, before, tx.Now.Add(-models.EventWithin/2)); err !
 	}
 	return tx.exec(ctx, `
 UPDATE exceptions SET state = 'closed', closed_at = ?, closed_how = 'reading' WHERE id IN (
-    SELECT x.id FROM exceptions x JOIN events e ON x.subject = 'event:' || e.id
+    SELECT x.id FROM exceptions x JOIN events e ON e.id = CASE WHEN x.subject ~ '^event:[0-9]+$' THEN substr(x.subject, 7)::bigint END
     WHERE x.state = 'open' AND x.kind = 'overdue' AND x.case_name = 'event' AND e.state NOT IN ('received', 'waiting') ORDER BY x.id LIMIT ? FOR UPDATE OF x SKIP LOCKED)`, tx.Now, limit)
 }
 

@@ -330,3 +330,36 @@ func (b *caseBench) idsOf(subject string) []int64 {
 	}
 	return ids
 }
+
+// A notification that waits is told only where its platform answers and others are
+// served; a queue that is busy is none.
+func TestEventsThatWaitForNothingAreTold(t *testing.T) {
+	t.Parallel()
+	b := newCaseBench(t)
+	b.must(fmt.Sprintf(`UPDATE connections SET api_since = '2026-11-01' WHERE id = %d`, b.conn))
+	event := func(n int, waiting time.Duration, due string, attempts int, done string) {
+		d := delivery(b.conn, n, "x")
+		b.mustKeep(d)
+		b.must(fmt.Sprintf(`UPDATE events SET received_at = '%s', due_at = %s, attempts = %d, state = '%s', done_at = %s WHERE id = (SELECT max(id) FROM events)`,
+			b.clock().Add(-waiting).Format(time.RFC3339), due, attempts, map[bool]string{true: "received", false: "applied"}[done == "NULL"], done))
+	}
+	look := func() string {
+		b.inTx(func(tx *store.Tx) error { return tx.OpenStuckEvents(t.Context(), 50) })
+		return one[string](b.bench, `SELECT COALESCE(string_agg(split_part(subject, ':', 2), ' ' ORDER BY id), '') FROM exceptions WHERE state = 'open' AND kind = 'overdue'`)
+	}
+	event(1, 0, "NULL", 1, "'"+b.clock().Add(-time.Minute).Format(time.RFC3339)+"'") // others are served
+	event(2, 40*time.Minute, "now()", 0, "NULL")                                     // behind many
+	event(3, 40*time.Minute, "now() + interval '1 minute'", 3, "NULL")               // tried, and tried again
+	event(4, 20*time.Minute, "now() + interval '1 minute'", 3, "NULL")
+	if got := look(); got != "3" {
+		t.Errorf("told of %q", got)
+	}
+	b.must(`UPDATE events SET done_at = NULL WHERE id = 1`)
+	if got := look(); got != "3 2" && got != "2 3" {
+		t.Errorf("nothing is served: told of %q", got)
+	}
+	b.must(`UPDATE events SET state = 'applied', due_at = NULL WHERE id = 3`, fmt.Sprintf(`UPDATE connections SET api_state = 'down' WHERE id = %d`, b.conn))
+	if got := look(); got != "2" {
+		t.Errorf("after one was applied: %q", got)
+	}
+}
