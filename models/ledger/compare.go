@@ -174,6 +174,9 @@ func (l *Ledger) found(ctx context.Context, tx *store.Tx, s Sighting, order mode
 	digest := s.Seen.Digest()
 	f := store.Finding{ObjectID: obj.ID, ConnectionID: s.Conn.ID, OrderID: order.ID, Seen: s.Seen, Digest: digest[:], Problems: problems,
 		Changed: s.Seen.ChangedAt(), First: tx.Now}
+	if obj.Official != nil && !f.Changed.After(obj.Official.ChangedAt()) {
+		f.Changed = time.Time{} // the platform's time doesn't tell of this change
+	}
 	since := f.Changed
 	if before != nil {
 		f.First = before.First
