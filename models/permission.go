@@ -110,7 +110,7 @@ var grants = map[Permission][]Role{
 
 	ExceptionsRead:    {Support, Manager, Admin, Auditor, Service},
 	ExceptionsWork:    {Support, Manager, Admin},
-	ExceptionsAccept:  {Support, Manager, Service},
+	ExceptionsAccept:  {Support, Manager, Admin, Service},
 	ExceptionsDecide:  {Manager},
 	SweepsRun:         {Support, Manager, Admin},
 	ConnectionsNotify: {Manager, Admin},
