@@ -3,6 +3,7 @@ package jobs
 
 import (
 	"context"
+	"time"
 
 	"github.com/riverqueue/river"
 
@@ -36,10 +37,31 @@ func (w dueAction) Work(ctx context.Context, job *river.Job[queue.DueAction]) er
 	return w.actions.Carry(ctx, job.Args.Action)
 }
 
+// A Sweeper does one page of a sweep if it is due.
+type Sweeper interface {
+	Page(ctx context.Context, sweep int64) (bool, error)
+}
+
+// pageTime is how long a page may take; its lease is prolonged as it goes.
+const pageTime = 5 * time.Minute
+
+type dueSweep struct {
+	river.WorkerDefaults[queue.DueSweep]
+	sweeps Sweeper
+}
+
+func (w dueSweep) Timeout(*river.Job[queue.DueSweep]) time.Duration { return pageTime }
+
+func (w dueSweep) Work(ctx context.Context, job *river.Job[queue.DueSweep]) error {
+	_, err := w.sweeps.Page(ctx, job.Args.Sweep)
+	return err
+}
+
 // Workers has a worker for each kind of job.
-func Workers(s Sleeper, c Carrier) *river.Workers {
+func Workers(s Sleeper, c Carrier, p Sweeper) *river.Workers {
 	w := river.NewWorkers()
 	river.AddWorker(w, dueEvents{inbox: s})
 	river.AddWorker(w, dueAction{actions: c})
+	river.AddWorker(w, dueSweep{sweeps: p})
 	return w
 }

@@ -43,7 +43,7 @@ var currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
 // commonSettings are known for every platform, with what their values are.
 var commonSettings = map[string]string{
 	"currency": "currency", "creates_orders": "auto", "mode": "mode", "order_key": "key", "api_version": "text", "rate": "number",
-	"budget": "count", "sweep_every": "span", "sweep_overlap": "span", "missed_after": "span", "heal_after": "span", "stale_after": "span",
+	"budget": "count", "sweep_every": "span", "import_since": "span", "sweep_overlap": "span", "missed_after": "span", "heal_after": "span", "stale_after": "span",
 	"unsent_after": "span", "fresh_on_open": "span", "carry_fresh": "span", "settle_time": "span", "down_after": "span", "review_after": "span",
 	"subscriptions": "subscriptions", "ignore_topics": "topics",
 }

@@ -86,6 +86,7 @@ var durations = map[string]map[models.Platform]time.Duration{
 	"unsent_after":  {models.Shopify: 6 * time.Hour, models.Stripe: 6 * time.Hour},
 	"sweep_every":   {models.Shopify: 10 * time.Minute, models.Stripe: 10 * time.Minute, models.ReceiptRoller: 8 * time.Hour},
 	"sweep_overlap": {models.Shopify: 15 * time.Minute, models.Stripe: 15 * time.Minute, models.ReceiptRoller: 15 * time.Minute},
+	"import_since":  {models.Shopify: 60 * 24 * time.Hour, models.Stripe: 60 * 24 * time.Hour},
 	"missed_after":  {models.Shopify: 30 * time.Minute, models.Stripe: time.Hour, models.ReceiptRoller: 8 * time.Hour},
 	"heal_after":    {models.Shopify: 15 * time.Minute, models.Stripe: 15 * time.Minute, models.ReceiptRoller: 15 * time.Minute},
 	"fresh_on_open": {models.Shopify: 2 * time.Minute, models.Stripe: 2 * time.Minute},

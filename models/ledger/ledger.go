@@ -157,6 +157,10 @@ func (l *Ledger) Apply(ctx context.Context, tx *store.Tx, r Reading) (Outcome, e
 		return out, nil
 	case r.Hint:
 		return out, l.hint(ctx, tx, r, order, desc, fresh)
+	case r.Seen != nil:
+		if err := l.settle(ctx, tx, r, obj.ID); err != nil {
+			return out, err
+		}
 	}
 	if err := l.join(ctx, tx, r, j, order, obj, desc, fresh, &out); err != nil {
 		return out, err

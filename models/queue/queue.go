@@ -22,6 +22,7 @@ import (
 const (
 	Events  = "events"
 	Actions = "actions"
+	Sweeps  = "sweeps"
 )
 
 // DueEvents wakes whoever processes the events of a connection.
@@ -48,6 +49,19 @@ func (DueAction) Kind() string { return "action_carry" }
 // InsertOpts puts the job into its queue; one try is enough for an alarm clock.
 func (DueAction) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: Actions, MaxAttempts: 1}
+}
+
+// DueSweep wakes whoever does the next page of a sweep.
+type DueSweep struct {
+	Sweep int64 `json:"sweep"`
+}
+
+// Kind never changes: jobs of older releases may still stand in the table.
+func (DueSweep) Kind() string { return "sweep_page" }
+
+// InsertOpts puts the job into its queue; one try is enough for an alarm clock.
+func (DueSweep) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Sweeps, MaxAttempts: 1}
 }
 
 // A Queue adds jobs, and runs them where it was made with workers.
@@ -131,6 +145,18 @@ func (q *Queue) WakeActions(ctx context.Context, tx *store.Tx, actions []int64) 
 	jobs := make([]river.InsertManyParams, len(actions))
 	for i, id := range actions {
 		jobs[i] = river.InsertManyParams{Args: DueAction{Action: id}}
+	}
+	return q.insert(ctx, tx, jobs)
+}
+
+// WakeSweeps adds one alarm for each sweep, in the transaction that made its page due.
+func (q *Queue) WakeSweeps(ctx context.Context, tx *store.Tx, sweeps []int64) error {
+	if len(sweeps) == 0 {
+		return nil
+	}
+	jobs := make([]river.InsertManyParams, len(sweeps))
+	for i, id := range sweeps {
+		jobs[i] = river.InsertManyParams{Args: DueSweep{Sweep: id}}
 	}
 	return q.insert(ctx, tx, jobs)
 }

@@ -104,6 +104,8 @@ FROM connections c CROSS JOIN LATERAL (SELECT * FROM rejections WHERE connection
 		Calls30   int64
 		OpenExc   int64
 		OldestExc *time.Time
+		LastSweep *time.Time
+		Reached   *time.Time
 	}
 	if err := r.rows(ctx, &sums, `
 SELECT c.id,
@@ -113,7 +115,9 @@ SELECT c.id,
        (SELECT min(e.received_at) FROM events e WHERE e.connection_id = c.id AND e.due_at IS NOT NULL) AS oldest,
        (SELECT COALESCE(sum(k.calls), 0) FROM connection_calls k WHERE k.connection_id = c.id AND k.day > (now() AT TIME ZONE 'UTC')::date - 30) AS calls30,
        (SELECT count(*) FROM exceptions x WHERE x.connection_id = c.id AND x.state = 'open') AS open_exc,
-       (SELECT min(x.first_seen) FROM exceptions x WHERE x.connection_id = c.id AND x.state = 'open') AS oldest_exc
+       (SELECT min(x.first_seen) FROM exceptions x WHERE x.connection_id = c.id AND x.state = 'open') AS oldest_exc,
+       (SELECT max(s.ended_at) FROM sweeps s WHERE s.connection_id = c.id AND s.state = 'done') AS last_sweep,
+       (SELECT min(p.at) FROM checkpoints p WHERE p.connection_id = c.id) AS reached
 FROM connections c`); err != nil {
 		return nil, err
 	}
@@ -121,6 +125,10 @@ FROM connections c`); err != nil {
 		if i, ok := at[x.ID]; ok {
 			files[i].Events24, files[i].LastEvent, files[i].Oldest, files[i].Calls30 = x.Events24, utc(x.LastEvent), utc(x.Oldest), x.Calls30
 			files[i].OpenExc, files[i].OldestExc = x.OpenExc, utc(x.OldestExc)
+			files[i].LastSweep = utc(x.LastSweep)
+			if x.Reached != nil {
+				files[i].Checkpoint = x.Reached.UTC().Format(time.RFC3339)
+			}
 		}
 	}
 	holds, err := r.holdsWhere(ctx, `h.scope <> 'order'`)

@@ -36,6 +36,7 @@ type cli struct {
 	Token       tokenCmd       `cmd:"" help:"API tokens."`
 	Connection  connectionCmd  `cmd:"" help:"Connections to platforms."`
 	Destination destinationCmd `cmd:"" help:"Where follow-ups go."`
+	Reconcile   reconcileCmd   `cmd:"" help:"Compare a connection with its platform now."`
 }
 
 // terminal is where a command reads and writes.

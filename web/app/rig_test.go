@@ -168,7 +168,7 @@ func (r *rig) withShopify(set map[string]string) *rig {
 
 // connectShopify connects a Shopify shop whose API a test plays itself.
 func (r *rig) connectShopify(url string) {
-	r.connect(connect.Setup{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: url, Set: map[string]string{"rate": "500"},
+	r.connect(connect.Setup{Platform: models.Shopify, Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: url, Set: map[string]string{"rate": "500", "sweep_every": "0s"},
 		Secrets: connect.Secrets{Webhook: []string{shopSecret}, APIToken: "token"}})
 }
 
@@ -185,7 +185,7 @@ func (r *rig) withStripe(shop string, set map[string]string) *rig {
 func (r *rig) withReceipts(api bool) *rig {
 	r.receipt = sandbox.NewReceiptRoller("org1", "till-secret", r.clock.now)
 	r.receipt.Outbox.URL = r.base + "/hooks/till"
-	in := connect.Setup{Platform: models.ReceiptRoller, Slug: "till", Account: "org1", Shop: "till", Set: map[string]string{"currency": "HKD", "rate": "500"},
+	in := connect.Setup{Platform: models.ReceiptRoller, Slug: "till", Account: "org1", Shop: "till", Set: map[string]string{"currency": "HKD", "rate": "500", "sweep_every": "0s"},
 		Secrets: connect.Secrets{Webhook: []string{"till-secret"}}}
 	if api {
 		in.APIURL = r.serve(r.receipt.Handler())
@@ -195,8 +195,9 @@ func (r *rig) withReceipts(api bool) *rig {
 	return r
 }
 
+// with adds a setting; nothing is compared unless a test asks for it.
 func with(set map[string]string, key, value string) map[string]string {
-	out := map[string]string{key: value}
+	out := map[string]string{key: value, "sweep_every": "0s"}
 	for k, v := range set {
 		out[k] = v
 	}

@@ -36,7 +36,7 @@ import (
 
 // atOnce is how many alarms of each queue one process answers at once. Who carries an
 // action mostly waits for its destination.
-var atOnce = map[string]int{queue.Events: 6, queue.Actions: 24}
+var atOnce = map[string]int{queue.Events: 6, queue.Actions: 24, queue.Sweeps: 2}
 
 // An App is the running program.
 type App struct {
@@ -52,6 +52,7 @@ type App struct {
 	asked   *casework.Requests
 	hears   *reconcile.Subscriptions
 	checks  *reconcile.Checks
+	sweeps  *reconcile.Sweeps
 	queue   *queue.Queue
 	failed  <-chan struct{} // closed when the private Postgres is lost for good; nil: none
 }
@@ -119,6 +120,10 @@ func (l later) Carry(ctx context.Context, action int64) error {
 	return l.app.actions.Carry(ctx, action)
 }
 
+func (l later) Page(ctx context.Context, sweep int64) (bool, error) {
+	return l.app.sweeps.Page(ctx, sweep)
+}
+
 func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, demo bool) error {
 	lg := &ledger.Ledger{Book: a.book}
 	work := later{a}
@@ -126,11 +131,12 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	if !listen {
 		a.log.Warn("the database doesn't deliver announcements here: due work is looked up every few hundred milliseconds")
 	}
-	q, err := queue.New(a.store, jobs.Workers(work, work), atOnce, listen, a.log)
+	q, err := queue.New(a.store, jobs.Workers(work, work, work), atOnce, listen, a.log)
 	if err != nil {
 		return err
 	}
 	a.queue, lg.Queue = q, q
+	a.sweeps = &reconcile.Sweeps{Store: a.store, Book: a.book, Ledger: lg, Queue: q, Log: a.log}
 	a.inbox = inbox.New(a.store, a.book, lg, q, a.keys, a.log)
 	a.holds = &casework.Holds{Store: a.store, Log: a.log}
 	a.lives = &casework.Lives{Store: a.store, Keys: a.keys, Log: a.log}
@@ -285,6 +291,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.inbox.Evidence(commits) })
 	background.Go(func() { a.inbox.Lookout(work) })
 	background.Go(func() { a.actions.Lookout(work) })
+	background.Go(func() { a.sweeps.Lookout(work) })
 	background.Go(func() { a.book.Follow(work) })
 	background.Go(func() { a.holds.Ends(work) })
 	background.Go(func() { a.asked.Ends(work) })
