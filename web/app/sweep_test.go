@@ -33,7 +33,7 @@ func (r *rig) snapshot() string {
 	return s
 }
 
-func (r *rig) exceptions(kind, axis string) (open int, how string) {
+func (r *rig) casesOf(kind, axis string) (open int, how string) {
 	r.t.Helper()
 	r.scan(&open, `SELECT count(*) FROM exceptions WHERE kind = $1 AND COALESCE(axis, '') = $2 AND state = 'open'`, kind, axis)
 	r.scan(&how, `SELECT COALESCE(max(closed_how), '') FROM exceptions WHERE kind = $1 AND COALESCE(axis, '') = $2 AND state <> 'open'`, kind, axis)
@@ -56,7 +56,7 @@ func TestDroppedNotificationIsFoundAndSettledByResync(t *testing.T) {
 	if got.Missed != 1 || got.Different != 0 || got.Checkpoint == "" {
 		t.Fatalf("compared %+v", got)
 	}
-	if open, _ := r.exceptions("missed_notification", "payment"); open != 1 {
+	if open, _ := r.casesOf("missed_notification", "payment"); open != 1 {
 		t.Fatalf("%d exceptions", open)
 	}
 	if after := r.snapshot(); after != before {
@@ -86,7 +86,7 @@ func TestDroppedNotificationIsFoundAndSettledByResync(t *testing.T) {
 	if instructions != 1 {
 		t.Errorf("%d instructions", instructions)
 	}
-	if open, how := r.exceptions("missed_notification", "payment"); open != 0 || how != "resync" {
+	if open, how := r.casesOf("missed_notification", "payment"); open != 0 || how != "resync" {
 		t.Errorf("%d open, closed %q", open, how)
 	}
 	if clean := r.compare("hk"); clean.Missed != 0 || clean.Different != 0 {
@@ -122,7 +122,7 @@ func TestSweepWritesNoOrder(t *testing.T) {
 		t.Errorf("a sweep wrote:\n%s\n%s", before, after)
 	}
 	for _, axis := range []string{"cancellation", "fulfillment", "refund"} {
-		if open, _ := r.exceptions("missed_notification", axis); open == 0 {
+		if open, _ := r.casesOf("missed_notification", axis); open == 0 {
 			t.Errorf("no exception on %s", axis)
 		}
 	}
@@ -133,7 +133,7 @@ func TestSweepWritesNoOrder(t *testing.T) {
 	// The notification arrives late after all.
 	r.postAll("hk", must(r.shop.Touch(ids[0]))...)
 	r.settled()
-	if open, how := r.exceptions("missed_notification", "cancellation"); open != 0 || how != "late" {
+	if open, how := r.casesOf("missed_notification", "cancellation"); open != 0 || how != "late" {
 		t.Errorf("%d open, closed %q", open, how)
 	}
 }
@@ -156,7 +156,7 @@ func TestClosedReturnIsFound(t *testing.T) {
 	if got := r.compare("hk"); got.Missed != 1 {
 		t.Errorf("compared %+v", got)
 	}
-	if open, _ := r.exceptions("missed_notification", "return"); open != 1 {
+	if open, _ := r.casesOf("missed_notification", "return"); open != 1 {
 		t.Errorf("%d exceptions", open)
 	}
 }
@@ -182,7 +182,7 @@ func TestRefundThatFailedLaterIsFound(t *testing.T) {
 	if got.Missed != 1 || r.snapshot() != before {
 		t.Errorf("compared %+v", got)
 	}
-	if open, _ := r.exceptions("missed_notification", "refund"); open != 1 {
+	if open, _ := r.casesOf("missed_notification", "refund"); open != 1 {
 		t.Errorf("%d exceptions", open)
 	}
 }

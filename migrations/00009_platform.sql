@@ -73,4 +73,4 @@ CREATE TABLE connection_marks (
     mark          text   NOT NULL
 );
 
-INSERT INTO schema_oldest VALUES (10, 1);
+INSERT INTO schema_oldest VALUES (9, 1);
