@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"counterfoil/models"
 	"counterfoil/models/platform/sandbox"
 )
 
@@ -167,7 +168,7 @@ func shopifyPaidStripeRefunded(t *testing.T, start begin) {
 	if o.states() != "paid full none unfulfilled active none" || o.Verification.State != "unverified" || cases() != "" {
 		t.Fatalf("within the grace: %q, order %+v", cases(), o)
 	}
-	r.clock.forward(16 * time.Minute)
+	r.clock.forward(models.DisagreeGrace(models.Refund) + time.Minute)
 	r.wait("a case says so", func() bool { return cases() != "" })
 	if got := cases(); !strings.HasPrefix(got, "refund succeeded 100.00 ") || !strings.HasSuffix(got, " hold") || strings.Contains(got, ";") {
 		t.Errorf("case %q", got)
