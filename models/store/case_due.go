@@ -115,21 +115,30 @@ func (r reads) HealObjects(ctx context.Context, d DueCase) ([]ObjectRow, error) 
 	return r.objectsWhere(ctx, "p.order_id = ?", d.OrderID)
 }
 
-// More than groupOver of one kind and connection within groupWithin are one line.
-const (
-	groupOver   = 20
-	groupWithin = 30 * time.Minute
-)
+// More than over of one kind and connection within a time are one line. Some come one by
+// one, day after day, and are decided alike: few of them are one line too, as long as
+// nothing is paused for them.
+var groupings = []struct {
+	daily  bool
+	over   int
+	within time.Duration
+}{{true, 2, 24 * time.Hour}, {false, 20, 30 * time.Minute}}
+
+// daily are those kinds: payments of strangers, refunds that the other platform doesn't know.
+const daily = `(kind IN ('unmatched', 'platforms_disagree') AND policy = 'ask')`
 
 // GroupCases makes groups of what came in numbers, takes later ones into the groups
 // that are open, and ends groups of which nothing is open any more.
 func (tx *Tx) GroupCases(ctx context.Context) error {
-	if err := tx.exec(ctx, `
+	for _, g := range groupings {
+		if err := tx.exec(ctx, `
 INSERT INTO case_groups (connection_id, kind, first_seen, last_seen)
-SELECT connection_id, kind, min(first_seen), max(last_seen) FROM exceptions WHERE state = 'open' AND group_id IS NULL AND first_seen > ?
+SELECT connection_id, kind, min(first_seen), max(last_seen) FROM exceptions WHERE state = 'open' AND group_id IS NULL AND needs AND first_seen > ?
+  AND (`+daily+` OR NOT ?::boolean)
 GROUP BY connection_id, kind HAVING count(*) > ?
-ON CONFLICT (connection_id, kind) WHERE closed_at IS NULL DO NOTHING`, tx.Now.Add(-groupWithin), groupOver); err != nil {
-		return err
+ON CONFLICT (connection_id, kind) WHERE closed_at IS NULL DO NOTHING`, tx.Now.Add(-g.within), g.daily, g.over); err != nil {
+			return err
+		}
 	}
 	var groups []struct{ ID int64 }
 	if err := tx.rows(ctx, &groups, `SELECT id FROM case_groups WHERE closed_at IS NULL ORDER BY id FOR UPDATE SKIP LOCKED`); err != nil {
@@ -139,7 +148,7 @@ ON CONFLICT (connection_id, kind) WHERE closed_at IS NULL DO NOTHING`, tx.Now.Ad
 		if err := tx.exec(ctx, `
 UPDATE exceptions x SET group_id = g.id FROM case_groups g
 WHERE g.id = ? AND x.id IN (SELECT y.id FROM exceptions y WHERE y.state = 'open' AND y.group_id IS NULL AND y.kind = g.kind AND y.connection_id IS NOT DISTINCT FROM g.connection_id
-    AND y.first_seen >= g.first_seen ORDER BY y.id LIMIT 500 FOR UPDATE SKIP LOCKED)`, g.ID); err != nil {
+    AND y.first_seen >= g.first_seen AND (g.kind NOT IN ('unmatched', 'platforms_disagree') OR y.policy = 'ask') ORDER BY y.id LIMIT 500 FOR UPDATE SKIP LOCKED)`, g.ID); err != nil {
 			return err
 		}
 		if err := tx.exec(ctx, `
