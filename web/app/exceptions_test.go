@@ -151,7 +151,7 @@ func TestExceptionsOfOtherShopsAreUnknown(t *testing.T) {
 func TestProgramsListEveryExceptionPageByPage(t *testing.T) {
 	t.Parallel()
 	r := start(t).withShopify(nil)
-	r.exec(`INSERT INTO case_groups (connection_id, kind, first_seen, last_seen) SELECT id, 'move_refused', now(), now() FROM connections`)
+	r.exec(`INSERT INTO case_groups (connection_id, kind, first_seen, last_seen, closed_at) SELECT id, 'move_refused', now(), now(), now() FROM connections`)
 	for i := range 7 {
 		r.opens("hk", store.Case{Subject: fmt.Sprintf("object:%d", 1000+i), Problem: models.Problem{Kind: models.MoveRefused, Axis: models.Payment}})
 	}
