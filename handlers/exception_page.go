@@ -73,11 +73,11 @@ func caseOffers(f models.ExceptionFile, actor models.Actor, now time.Time) []vie
 // redeliverFor is how long ReceiptRoller sends a delivery again, in days.
 const redeliverFor = 30
 
-// redeliverable is how many of those days are left: as the exception says, else counted
-// from the change that nobody announced.
+// redeliverable is how many of those days are left: until the day that the exception
+// names, else counted from the change that nobody announced.
 func redeliverable(f models.ExceptionFile, now time.Time) int {
-	if n, err := strconv.Atoi(f.Detail); err == nil {
-		return n
+	if last, err := time.Parse(time.DateOnly, f.Detail); err == nil {
+		return int(last.Sub(now.UTC().Truncate(24*time.Hour)) / (24 * time.Hour))
 	}
 	since := f.First
 	if f.Found != nil && !f.Found.Changed.IsZero() {

@@ -295,7 +295,7 @@ func TestAMissedReceiptIsRedelivered(t *testing.T) {
 	f := models.ExceptionFile{API: models.APINone, Exception: models.Exception{ID: 1, Kind: models.MissedNotification, Platform: models.ReceiptRoller, State: "open", ObjectID: 3, First: before(5*24*time.Hour + time.Hour)}}
 	for want, change := range map[string]func(*models.ExceptionFile){
 		"25 more days": func(*models.ExceptionFile) {},
-		"12 more days": func(f *models.ExceptionFile) { f.Detail = "12" },
+		"12 more days": func(f *models.ExceptionFile) { f.Detail = moment.AddDate(0, 0, 12).UTC().Format(time.DateOnly) },
 		"20 more days": func(f *models.ExceptionFile) {
 			f.Found = &models.Sighting{Changed: before(10*24*time.Hour + time.Minute)}
 		},

@@ -195,8 +195,7 @@ func (l *Ledger) found(ctx context.Context, tx *store.Tx, s Sighting, order mode
 		case !told:
 			f.Problems[i].Kind, f.Problems[i].Case = models.MissedNotification, ""
 			if s.Conn.Platform == models.ReceiptRoller {
-				left := models.RedeliverDays - int(tx.Now.Sub(since)/(24*time.Hour))
-				f.Problems[i].Detail = strconv.Itoa(max(0, left))
+				f.Problems[i].Detail = since.AddDate(0, 0, models.RedeliverDays).UTC().Format(time.DateOnly)
 			}
 		}
 	}

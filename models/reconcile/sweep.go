@@ -3,9 +3,11 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"counterfoil/models"
@@ -98,13 +100,24 @@ func (s *Sweeps) since(ctx context.Context, c *connect.Conn, kind string, reason
 }
 
 // Lookout begins the runs that are due, goes on with those that nobody holds and opens
-// what was found and isn't announced in time, until the context ends.
+// what was found and isn't announced in time, until the context ends. A long run keeps
+// nothing else from being begun or opened.
 func (s *Sweeps) Lookout(ctx context.Context) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
+	var working sync.WaitGroup
+	defer working.Wait()
+	paging := make(chan struct{}, 1)
 	for {
-		if err := s.round(ctx); err != nil && ctx.Err() == nil && !store.Down(err) {
-			s.Log.Error("sweeps", "error", err)
+		s.told(ctx, s.begin(ctx))
+		s.told(ctx, s.open(ctx))
+		select {
+		case paging <- struct{}{}:
+			working.Go(func() {
+				defer func() { <-paging }()
+				s.told(ctx, s.pages(ctx))
+			})
+		default: // still at it
 		}
 		select {
 		case <-ctx.Done():
@@ -114,13 +127,15 @@ func (s *Sweeps) Lookout(ctx context.Context) {
 	}
 }
 
-func (s *Sweeps) round(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
-		return err
+func (s *Sweeps) told(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && !store.Down(err) {
+		s.Log.Error("sweeps", "error", err)
 	}
-	if err := s.open(ctx); err != nil {
-		return err
-	}
+}
+
+// pages does pages until none is due. Runs take turns: the one that did a page last comes
+// last.
+func (s *Sweeps) pages(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if more, err := s.Page(ctx, 0); err != nil || !more {
 			return err
@@ -209,8 +224,8 @@ func (s *Sweeps) importing(ctx context.Context, c *connect.Conn) error {
 func (s *Sweeps) open(ctx context.Context) error {
 	due, err := s.Store.DueFindings(ctx, s.Store.Now(), 200)
 	for _, id := range due {
-		if err := s.Store.Tx(ctx, func(tx *store.Tx) error { return s.Ledger.OpenFound(ctx, tx, id) }); err != nil {
-			return err
+		if failed := s.Store.Tx(ctx, func(tx *store.Tx) error { return s.Ledger.OpenFound(ctx, tx, id) }); failed != nil {
+			err = errors.Join(err, fmt.Errorf("reconcile: open what was found of object %d: %w", id, failed))
 		}
 	}
 	return err

@@ -126,6 +126,9 @@ UPDATE connections SET api_state = 'up', api_since = CASE WHEN api_state = 'up' 
 		if err := tx.noteHealth(ctx, connection, models.APIUp, tx.Now, ""); err != nil {
 			return true, err
 		}
+		if err := tx.sweepGap(ctx, connection); err != nil {
+			return true, err
+		}
 	}
 	// The time in which one of two platforms can't be asked is no part of how long
 	// they disagree.
@@ -149,6 +152,17 @@ WHERE p.id = x.id`, connection, connection, connection); err != nil {
 UPDATE events e SET due_at = now() FROM (
     SELECT id FROM events WHERE connection_id = ? AND state = 'waiting' AND due_at > now() ORDER BY connection_id, key FOR UPDATE) w
 WHERE e.id = w.id`, connection)
+}
+
+// sweepGap has a connection compared at once from its checkpoints, which stood still
+// while its platform couldn't be asked.
+func (tx *Tx) sweepGap(ctx context.Context, connection int64) error {
+	if err := tx.exec(ctx, `UPDATE checkpoints SET next_at = LEAST(next_at, ?) WHERE connection_id = ?`, tx.Now, connection); err != nil {
+		return err
+	}
+	return tx.exec(ctx, `
+UPDATE sweeps s SET due_at = now() FROM (
+    SELECT id FROM sweeps WHERE connection_id = ? AND state = 'running' AND due_at > now() ORDER BY id FOR UPDATE SKIP LOCKED) w WHERE s.id = w.id`, connection)
 }
 
 // Failing tells whether a connection's platform can't be asked, and keeps it so until

@@ -9,11 +9,23 @@ import (
 )
 
 // AskSweep has kinds of a connection's objects compared over a span of time; a zero
-// since is the beginning. Somebody goes on with each at once.
+// since is the beginning. Somebody goes on with each at once. One that was asked for the
+// same reason and still waits for its first page is that one, with the wider span.
 func (tx *Tx) AskSweep(ctx context.Context, connection int64, kinds []string, reason models.SweepReason, by string, since, until time.Time) ([]int64, error) {
 	ids := make([]int64, 0, len(kinds))
 	for _, kind := range kinds {
 		var id int64
+		if err := tx.rows(ctx, &id, `
+UPDATE sweeps SET since = CASE WHEN since IS NULL OR ?::timestamptz IS NULL THEN NULL ELSE LEAST(since, ?) END, until = GREATEST(until, ?), due_at = now(), updated_at = ?
+WHERE id = (SELECT id FROM sweeps WHERE connection_id = ? AND kind = ? AND reason = ? AND state = 'running' AND pages = 0
+    AND (claimed_until IS NULL OR claimed_until < now()) ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id`,
+			nullTime(since), nullTime(since), until, tx.Now, connection, kind, reason); err != nil {
+			return nil, err
+		}
+		if id != 0 {
+			ids = append(ids, id)
+			continue
+		}
 		if err := tx.one(ctx, "error.connection_unknown", &id, `
 INSERT INTO sweeps (connection_id, kind, reason, asked_by, since, until, due_at, started_at, updated_at)
 VALUES (?, ?, ?, ?, ?, ?, now(), ?, ?) RETURNING id`, connection, kind, reason, by, nullTime(since), until, tx.Now, tx.Now); err != nil {
@@ -123,6 +135,10 @@ func (tx *Tx) FinishPage(ctx context.Context, r SweepRun, p SweepPage) (bool, er
 		return false, err
 	}
 	if len(p.Found) > 0 {
+		// In a statement of its own: who waited for another kind's page sees what it counted.
+		if err := tx.exec(ctx, `SELECT object_id FROM findings WHERE object_id = ANY (?::bigint[]) ORDER BY object_id FOR UPDATE`, idList(p.Found)); err != nil {
+			return false, err
+		}
 		if err := tx.one(ctx, "", &n, `
 WITH f AS (
     UPDATE findings f SET sweep_id = ? WHERE f.object_id = ANY (?::bigint[]) AND NOT EXISTS (

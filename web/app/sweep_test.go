@@ -245,3 +245,32 @@ func connectSetup(r *rig) connect.Setup {
 	return connect.Setup{Platform: "shopify", Slug: "hk", Account: "hk.myshopify.com", Shop: "hk", APIURL: r.serve(r.shop), Set: with(nil, "rate", "500"),
 		Secrets: connect.Secrets{Webhook: []string{shopSecret}, ClientID: "app", ClientSecret: shopSecret}}
 }
+
+// What waits for a platform is compared at once when it answers again, and calling for
+// it again and again meanwhile makes no pile.
+func TestTheGapIsComparedWhenThePlatformAnswers(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(map[string]string{"missed_after": "0s", "down_after": "0s"})
+	r.compare("hk") // the import
+	id, _, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00"})
+	must(nil, err)
+	must(r.shop.Pay(id))
+	r.shop.Down.Store(true)
+	for range 3 {
+		if _, err := r.app.base.reconcile(t.Context(), "hk", slog.New(slog.DiscardHandler)); err == nil {
+			t.Fatal("a platform that is down was compared")
+		}
+	}
+	var runs, kinds int
+	r.scan(&runs, `SELECT count(*) FROM sweeps WHERE state = 'running'`)
+	r.scan(&kinds, `SELECT count(DISTINCT kind) FROM sweeps WHERE state = 'running'`)
+	if runs > 2*kinds || runs == 0 { // one that is being tried isn’t taken along
+		t.Errorf("%d runs of %d kinds wait", runs, kinds)
+	}
+	r.shop.Down.Store(false)
+	r.wait("the gap is compared and the order found", func() bool {
+		open, _ := r.casesOf("missed_notification", "payment")
+		r.scan(&runs, `SELECT count(*) FROM sweeps WHERE state = 'running'`)
+		return open == 1 && runs == 0
+	})
+}
