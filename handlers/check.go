@@ -196,6 +196,9 @@ func (h Checks) register(c *gin.Context) error {
 // checkOffers lead to a connection's check and to its notifications.
 func checkOffers(f models.ConnectionFile) []views.OfferModel {
 	list := []views.OfferModel{{Label: locale.Say("do.check_connection"), Icon: "sync", Page: checkPath(f.Slug), Note: locale.Say("may.check.is")}}
+	if f.HasAPI {
+		list = append(list, views.OfferModel{Label: locale.Say("sweeps.title"), Icon: "sync", Page: sweepsPath(f.Slug), Note: locale.Say("may.compare.is")})
+	}
 	if f.Platform != models.ReceiptRoller {
 		list = append(list, views.OfferModel{Label: locale.Say("subscriptions.title"), Icon: "in", Page: "/connections/" + f.Slug + "/notifications", Note: locale.Say("may.register.is")})
 	}

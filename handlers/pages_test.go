@@ -293,6 +293,8 @@ func allPages() map[string]templ.Component {
 		"event-lone.html":      views.EventFile(page("orders/cancelled", "events", supporter), eventModel(event, nil)),
 		"rules.html":           views.Rules(page("Rules", "rules", supporter), rulesModel(testWords())),
 		"connections.html":     views.Connections(page("Connections", "connections", supporter), connectionsModel(connectionFiles(), "https://console.harbourpine.example", supporter, moment)),
+		"sweeps.html":          views.Sweeps(page("Comparison", "connections", chief), sweptConnection(chief)),
+		"sweeps-0.html":        views.Sweeps(page("Comparison", "connections", auditor), sweptConnection(auditor)),
 		"check.html":           views.Check(page("Check connection", "connections", supporter), checkedConnection()),
 		"notifications.html":   views.Subscriptions(page("Notifications", "connections", supporter), subscribedConnection()),
 		"connections-0.html":   views.Connections(page("Connections", "connections", supporter), connectionsModel(nil, "", supporter, moment)),
@@ -372,7 +374,7 @@ var links = regexp.MustCompile(`(?:href|action|src)="(/[^"]*)"`)
 func TestPagesHaveNoDeadLinks(t *testing.T) {
 	t.Parallel()
 	known := regexp.MustCompile(`^/(login|logout|orders|exceptions|events|connections|rules|actions|policies)?([?#].*)?$|^/(orders|exceptions|events|actions|requests)/\d+([?#].*)?$|^/orders/\d+/(resync|hold|release|replacement)$|^/actions/\d+/(receipt|retry|release|again)$|^/requests/\d+/(approve|reject|withdraw)$|^/(connections|shops)/[a-z-]+/(hold|release)$` +
-		`|^/connections/[a-z-]+/(check|notifications|canaries|canaries/\d+)$|^/exceptions/\d+/(resync|take|assign|back|note|told|close|dismiss|accept)$|^/exceptions/resync([?#].*)?$|^/policies/[a-z-]+/case[?].*$|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$`)
+		`|^/connections/[a-z-]+/(check|sweeps|sweeps/\d+/stop|notifications|canaries|canaries/\d+)$|^/exceptions/\d+/(resync|take|assign|back|note|told|close|dismiss|accept)$|^/exceptions/resync([?#].*)?$|^/policies/[a-z-]+/case[?].*$|^/policies/[a-z-]+/rules$|^/policies/[a-z-]+/live/[a-z_]+(/(approve|reject|withdraw|stop))?$`)
 	assets := httptest.NewServer(static.Handler())
 	defer assets.Close()
 	for name, c := range allPages() {

@@ -26,6 +26,7 @@ type Doors struct {
 	Policies    Policies
 	Actions     Actions
 	Explain     Explain
+	Sweeps      Sweeps
 	Exceptions  Exceptions
 	API         api.API
 	Machine     Machine
@@ -105,6 +106,9 @@ func (d Doors) pages() []route {
 		{get, "/connections/:slug/links", models.ConnectionsFind, d.Links.show},
 		{post, "/connections/:slug/links", models.ConnectionsFind, d.Links.read},
 		{post, "/connections/:slug/links/use", models.ConnectionsEdit, d.Links.use},
+		{get, "/connections/:slug/sweeps", models.ConnectionsRead, d.Sweeps.show},
+		{post, "/connections/:slug/sweeps", models.SweepsRun, d.Sweeps.ask},
+		{post, "/connections/:slug/sweeps/:id/stop", models.SweepsRun, d.Sweeps.stop},
 		{get, "/connections/:slug/check", models.ConnectionsRead, d.Checks.show},
 		{post, "/connections/:slug/check", models.ConnectionsCheck, d.Checks.check},
 		{post, "/connections/:slug/canaries", models.ConnectionsCheck, d.Checks.addCanary},
@@ -145,6 +149,8 @@ func (d Doors) programs() []route {
 		{post, "/api/v1/exceptions/:id/accept", models.ExceptionsAccept, d.API.AcceptException},
 		{get, "/api/v1/connections", models.ConnectionsRead, d.API.Connections},
 		{post, "/api/v1/connections/:slug/resync", models.OrdersResync, d.API.ResyncRef},
+		{get, "/api/v1/connections/:slug/sweeps", models.ConnectionsRead, d.API.Sweeps},
+		{post, "/api/v1/connections/:slug/sweeps", models.SweepsRun, d.API.Sweep},
 	}
 }
 

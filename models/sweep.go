@@ -54,3 +54,26 @@ type Sweep struct {
 	Updated    time.Time
 	Ended      time.Time
 }
+
+// SweepKinds are the kinds of objects, over all platforms, that runs are about. unread is
+// what no list tells of: it isn't at rest, and nothing confirmed it for long.
+var SweepKinds = []string{"order", "return", "unread", "event", "payment_intent", "charge", "refund", "dispute", "checkout_session", "receipt"}
+
+// A SweepPoint is up to when one kind of a connection's objects is compared without a gap.
+type SweepPoint struct {
+	Kind  string
+	At    time.Time
+	Swept time.Time // when the run ended that brought it here
+	Next  time.Time // when the next one begins by itself
+}
+
+// A SweepFile is how a connection is compared, with everything its page shows.
+type SweepFile struct {
+	Slug     string
+	Platform Platform
+	HasAPI   bool
+	Every    time.Duration // 0: never by itself
+	Imported bool          // the quiet import is over
+	Points   []SweepPoint
+	Sweeps   []Sweep // the newest first
+}

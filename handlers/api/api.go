@@ -44,6 +44,13 @@ type API struct {
 	Requests Requests
 	Cases    Cases
 	Reread   Rereader
+	Compares Comparer
+}
+
+// A Comparer compares connections with their platforms.
+type Comparer interface {
+	File(ctx context.Context, actor models.Actor, slug string) (models.SweepFile, error)
+	Ask(ctx context.Context, actor models.Actor, slug string) ([]int64, error)
 }
 
 // maxText is the longest reference or search that is looked for.

@@ -184,6 +184,15 @@ func TestEveryCodeHasItsWords(t *testing.T) {
 	for _, c := range models.ReasonCodes {
 		keys = append(keys, "reason_code."+string(c))
 	}
+	for _, k := range models.SweepKinds {
+		keys = append(keys, "sweeps.kind."+k)
+	}
+	for _, r := range models.SweepReasons {
+		keys = append(keys, "sweeps.reason."+string(r))
+	}
+	for _, s := range models.SweepStates {
+		keys = append(keys, "sweeps.state."+string(s))
+	}
 	for _, s := range models.Standings {
 		keys = append(keys, "outcome.standing."+string(s))
 	}

@@ -167,6 +167,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Orders:      handlers.Orders{Book: reads, Connections: reads, Reconcile: pages{resync}},
 		Events:      handlers.Events{Book: reads, Connections: reads},
 		Connections: handlers.Connections{Book: reads, Base: public},
+		Sweeps:      handlers.Sweeps{Sweeper: a.sweeps},
 		Checks:      handlers.Checks{Checker: a.checks, Registrar: a.hears, Base: public},
 		Explain:     handlers.Explain{Casework: &casework.Explanations{Store: a.store, Files: reads}},
 		Holds:       handlers.Holds{Book: reads, Connections: reads, Casework: a.holds},
@@ -179,7 +180,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 		Login:   handlers.Login{Staff: a.staff},
 		Machine: handlers.Machine{Ready: a.ready, Figures: figures(a.store)},
 		API: api.API{Book: reads, Resync: resync, Holds: a.holds, Actions: a.actions, Requests: a.asked,
-			Cases: &casework.Cases{Store: a.store, Queue: q}, Reread: cases{reads, resync}},
+			Cases: &casework.Cases{Store: a.store, Queue: q}, Reread: cases{reads, resync}, Compares: a.sweeps},
 	})
 	// Listening comes last, and before serving: a busy port is an error at start.
 	if a.listen, err = net.Listen("tcp", set.Addr); err != nil {
