@@ -76,4 +76,15 @@ type SweepFile struct {
 	Imported bool          // the quiet import is over
 	Points   []SweepPoint
 	Sweeps   []Sweep // the newest first
+	Off      []OffTime
+}
+
+// Compared tells whether everything of the connection has been compared up to a time.
+func (f SweepFile) Compared(until time.Time) bool {
+	for _, p := range f.Points {
+		if p.At.Before(until) {
+			return false
+		}
+	}
+	return len(f.Points) > 0
 }

@@ -29,6 +29,9 @@ func (s *Sweeps) File(ctx context.Context, actor models.Actor, slug string) (mod
 	for _, p := range points {
 		f.Points = append(f.Points, models.SweepPoint{Kind: p.Kind, At: p.At.UTC(), Swept: p.SweptAt.UTC(), Next: p.NextAt.UTC()})
 	}
+	if f.Off, err = s.Store.OffTimes(ctx); err != nil {
+		return f, err
+	}
 	imported, err := s.Store.Imports(ctx)
 	f.Imported = imported[c.ID]
 	return f, err

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -300,6 +301,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.hears.Lookout(work) })
 	background.Go(func() { a.checks.Lookout(work) })
 	background.Go(func() { (&reconcile.Silences{Store: a.store, Book: a.book, Log: a.log}).Lookout(work) })
+	background.Go(func() { a.breathe(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
@@ -320,6 +322,28 @@ func (a *App) Run(ctx context.Context) error {
 	stopCommits()
 	background.Wait()
 	return err
+}
+
+// breathEvery is how often a process says that it lives.
+const breathEvery = 10 * time.Second
+
+// breathe says that this process lives. What came before its first breath and after
+// anybody's last is a time in which the console was off.
+func (a *App) breathe(ctx context.Context) {
+	process := rand.Text()
+	tick := time.NewTicker(breathEvery)
+	defer tick.Stop()
+	for {
+		err := a.store.Tx(ctx, func(tx *store.Tx) error { return tx.Alive(ctx, process) })
+		if err != nil && ctx.Err() == nil && !store.Down(err) {
+			a.log.Error("sign of life", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // checkEvery is how often each platform is asked what our access covers.

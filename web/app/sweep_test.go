@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"counterfoil/models"
 	"counterfoil/models/connect"
 	"counterfoil/models/platform/sandbox"
+	"counterfoil/models/store"
 )
 
 // compare compares a connection now, as the command does.
@@ -273,4 +275,43 @@ func TestTheGapIsComparedWhenThePlatformAnswers(t *testing.T) {
 		r.scan(&runs, `SELECT count(*) FROM sweeps WHERE state = 'running'`)
 		return open == 1 && runs == 0
 	})
+}
+
+// The time in which no process lived is compared at once, and its page says so.
+func TestTheTimeOffIsCompared(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(map[string]string{"missed_after": "0s", "sweep_every": "10m"})
+	r.wait("the import is over", func() bool {
+		var n int
+		r.scan(&n, `SELECT count(*) FROM connections WHERE imported_at IS NOT NULL`)
+		return n == 1
+	})
+	r.wait("nothing is due", func() bool {
+		var n int
+		r.scan(&n, `SELECT (SELECT count(*) FROM sweeps WHERE state = 'running') + (SELECT count(*) FROM checkpoints WHERE next_at <= now()) + 3 - LEAST(3, (SELECT count(*) FROM checkpoints))`)
+		return n == 0
+	})
+	id, _, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00"})
+	must(nil, err)
+	must(r.shop.Pay(id))
+	if err := r.app.store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.Alive(t.Context(), "before")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`UPDATE console_life SET seen_at = now() - interval '5 hours'`)
+	if err := r.app.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.Alive(t.Context(), "after") }); err != nil {
+		t.Fatal(err)
+	}
+	r.wait("the order that nobody heard of is found", func() bool {
+		open, _ := r.casesOf("missed_notification", "payment")
+		return open == 1
+	})
+	f, err := r.app.sweeps.File(t.Context(), commandLine, "hk")
+	if err != nil || len(f.Off) != 1 {
+		t.Fatalf("%v, off %+v", err, f.Off)
+	}
+	if _, _, lost := f.Off[0].Lost(models.Shopify); !lost {
+		t.Error("Shopify is said to send again what is five hours old")
+	}
 }
