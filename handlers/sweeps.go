@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -40,7 +41,7 @@ func (h Sweeps) show(c *gin.Context) error {
 
 // sweepsModel works out the page of a connection's comparisons, and whether one runs.
 func sweepsModel(f models.SweepFile, actor models.Actor) (m views.SweepsModel, running bool) {
-	m = views.SweepsModel{SweepFile: f}
+	m = views.SweepsModel{SweepFile: f, Span: strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(f.Every.String())}
 	if !actor.May(models.SweepsRun) {
 		m.Refused = refusedFor(actor, models.SweepsRun)
 	} else if !f.HasAPI {

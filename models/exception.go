@@ -165,7 +165,7 @@ func (p Problem) ruleCase() string {
 		kind := ActionKind(p.Case)
 		return either(kind.HighRisk(), "instruction", either(kind == CustomerMessage, "message", "document"))
 	case SignatureFailures:
-		return either(p.Case == CaseGoodOnes, CaseGoodOnes, "alone")
+		return either(p.Case == CaseGoodOnes, CaseGoodOnes, CaseAlone)
 	case GoneOnPlatform:
 		return either(p.Idle, "idle", "paid")
 	case Contradiction:

@@ -52,6 +52,7 @@ type App struct {
 	cases   *reconcile.Cases
 	asked   *casework.Requests
 	hears   *reconcile.Subscriptions
+	doors   *reconcile.Refusals
 	checks  *reconcile.Checks
 	sweeps  *reconcile.Sweeps
 	queue   *queue.Queue
@@ -149,6 +150,7 @@ func (a *App) build(ctx context.Context, set config.Serve, zone *time.Location, 
 	if err != nil {
 		return err
 	}
+	a.doors = &reconcile.Refusals{Store: a.store, Book: a.book, Log: a.log}
 	a.hears = &reconcile.Subscriptions{Store: a.store, Book: a.book, Public: public, Log: a.log}
 	a.checks = &reconcile.Checks{Store: a.store, Book: a.book, Log: a.log}
 	cookies := a.keys.DeriveAll("cookie signing")
@@ -302,6 +304,7 @@ func (a *App) Run(ctx context.Context) error {
 	background.Go(func() { a.checks.Lookout(work) })
 	background.Go(func() { (&reconcile.Silences{Store: a.store, Book: a.book, Log: a.log}).Lookout(work) })
 	background.Go(func() { a.breathe(work) })
+	background.Go(func() { a.doors.Lookout(work) })
 	background.Go(func() { a.housekeeping(work) })
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()

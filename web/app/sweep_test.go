@@ -315,3 +315,51 @@ func TestTheTimeOffIsCompared(t *testing.T) {
 		t.Error("Shopify is said to send again what is five hours old")
 	}
 }
+
+// Many refused requests are an exception; when genuine ones come again, it names how
+// many there were, and the time is compared.
+func TestRefusalsAreToldAndCompared(t *testing.T) {
+	t.Parallel()
+	r := start(t).withShopify(map[string]string{"missed_after": "0s"})
+	r.compare("hk") // the import
+	id, ns, err := r.shop.CreateOrder(sandbox.ShopifyOrder{Total: "100.00"})
+	must(ns, err)
+	must(r.shop.Pay(id)) // its notifications are lost with those that are refused
+	r.shop.SetSecret("rolled")
+	for range 25 {
+		if got := r.post("hk", must(r.shop.Touch(id))[0]); got != http.StatusUnauthorized {
+			t.Fatalf("a wrong signature is answered %d", got)
+		}
+	}
+	conn, err := r.app.book.Slug(t.Context(), "hk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(want string) func() bool {
+		return func() bool {
+			if err := r.app.doors.Look(t.Context(), conn); err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			r.scan(&got, `SELECT COALESCE(string_agg(concat_ws(' ', case_name, state, closed_how), ', '), '') FROM exceptions WHERE kind = 'signature_failures'`)
+			return got == want
+		}
+	}
+	r.wait("the refusals are an exception", is("alone open "))
+	r.shop.SetSecret(shopSecret)
+	r.clock.forward(time.Minute)
+	_, ns, err = r.shop.CreateOrder(sandbox.ShopifyOrder{})
+	r.postAll("hk", must(ns, err)...)
+	r.wait("it ends with a genuine one", is("alone closed ended"))
+	r.wait("the time is compared and the order found", func() bool {
+		open, _ := r.casesOf("missed_notification", "payment")
+		var n int
+		r.scan(&n, `SELECT count(*) FROM sweeps WHERE reason = 'refusals' AND state = 'done'`)
+		return open == 1 && n == 3
+	})
+	var note string
+	r.scan(&note, `SELECT closed_note FROM exceptions WHERE kind = 'signature_failures'`)
+	if len(note) < 40 || note[:3] != "20," {
+		t.Errorf("it says %q", note)
+	}
+}
