@@ -24,7 +24,8 @@ generate:
 test:
 	@.ci/setup test
 	@$(MAKE) --no-print-directory check
-	$(GO) test -race -shuffle=on -timeout 15m ./...
+	$(GO) test -race -shuffle=on -timeout 40m ./...
+	$(GO) test -run "TestANormalWeek|TestABadNight" -timeout 20m ./web/app
 
 # Before the long tests what takes seconds: generated files up to date, formatted, sound.
 check:

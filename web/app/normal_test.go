@@ -284,10 +284,19 @@ func (r *rig) lines() (lines, cases int) {
 	return lines, cases
 }
 
+// measured leaves out under the race detector what runs without it, in a step of its own.
+func measured(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("runs without the race detector")
+	}
+}
+
 // An ordinary week needs few people: 600 orders a day with everything that belongs to
 // their life. One day at half of that; COUNTERFOIL_WEEK=1 is the whole week.
 func TestANormalWeek(t *testing.T) {
 	t.Parallel()
+	measured(t)
 	scale, length := 0.5, 1
 	if s := os.Getenv("COUNTERFOIL_WEEK"); s != "" {
 		scale, _ = strconv.ParseFloat(s, 64)
@@ -348,6 +357,7 @@ SELECT kind, COALESCE(axis, ''), case_name, count(*), count(*) FILTER (WHERE nee
 // paid order was sent once. A twentieth of its size; COUNTERFOIL_NIGHT=1 is the whole night.
 func TestABadNight(t *testing.T) {
 	t.Parallel()
+	measured(t)
 	scale := 0.05
 	if s := os.Getenv("COUNTERFOIL_NIGHT"); s != "" {
 		scale, _ = strconv.ParseFloat(s, 64)
